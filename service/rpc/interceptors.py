@@ -16,24 +16,31 @@ from urllib.parse import unquote
 import grpc
 from django.conf import settings
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from prometheus_client import Counter, Histogram
 
 from service.core import logcontext
-from service.core.errors import ResourceExhausted
+from service.core.admission import Caller
+from service.core.errors import InvalidInput
 from service.identity.principals import authenticate_header, remembered_header
 from service.rpc import errors
+from service.rpc.admission import (
+    ANONYMOUS_SECONDS,
+    MAX_ANONYMOUS_BYTES,
+    CallAdmission,
+    Context,
+    most_bytes,
+    receive,
+)
 from service.rpc.threads import DatabaseThreads
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
 # Generic for the type checker alone.
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 logger = logging.getLogger(__name__)
 
-MAX_REQUEST_BYTES = 4 * 1024 * 1024
 TENANT_KEY = "trimtab-tenant"
 REQUEST_KEY = "x-request-id"
 FORWARDED_KEY = "x-forwarded-for"
@@ -41,8 +48,8 @@ FORWARDED_KEY = "x-forwarded-for"
 LOGGED = (("study", "study"), ("trial", "trial"), ("lease", "lease"), ("agent", "agent_id"))
 # Requests whose `name` is a study's.
 NAMES_STUDY = ("CreateStudyRequest", "GetStudyRequest", "UpdateStudyStateRequest", "DeleteStudyRequest")
-# Health and reflection of gRPC itself need no token.
-OPEN_SERVICES = ("/grpc.health.", "/grpc.reflection.")
+# Health of gRPC itself needs no token. Reflection needs any.
+HEALTH, REFLECTION = "/grpc.health.", "/grpc.reflection."
 
 CALLS = Counter("trimtab_grpc_calls", "Calls that have ended.", ["method", "status"])
 SECONDS = Histogram(
@@ -134,13 +141,17 @@ def address_of(peer: str, forwarded: str = "") -> str:
 
 
 class Boundary(grpc.aio.ServerInterceptor):
-    """The interceptor around every call of the service's methods.
+    """The interceptor around every call: bounds, authentication, permissions, errors and metrics.
+
+    gRPC would read and parse the request of a unary call before any code of the service runs. So each method is served
+    as one whose requests are a stream: the caller is authenticated by the metadata, and then its one message is read.
 
     It is one interceptor without nested context managers, because it is on the hot path of ask and tell.
     """
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
+        self._admission = CallAdmission()
         self._handlers: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -153,8 +164,8 @@ class Boundary(grpc.aio.ServerInterceptor):
         wrapped = self._handlers.get(method)
         if wrapped is None:
             handler = await continuation(handler_call_details)
-            if handler is None or method.startswith(OPEN_SERVICES):
-                return handler
+            if handler is None:
+                return None
             wrapped = self._handlers[method] = self._wrap(method, handler)
         return wrapped
 
@@ -162,14 +173,21 @@ class Boundary(grpc.aio.ServerInterceptor):
         # The stubs have the types of gRPC's other server, the one without asyncio.
         unary: Callable[[Message, Context], Awaitable[Message]] | None = cast(Any, handler.unary_unary)
         stream: Callable[[Message, Context], AsyncIterator[Message]] | None = cast(Any, handler.unary_stream)
-        declared = declared_for(unary or stream)
+        both: Callable[[Any, Context], AsyncIterator[Message]] | None = cast(Any, handler.stream_stream)
+        parse: Callable[[bytes], Message] = cast(Any, handler.request_deserializer)
+        if both is not None:
+            return self._wrap_reflection(method, handler, both)
+        declared = Declared(None, "") if method.startswith(HEALTH) else declared_for(unary or stream)
         if unary is not None:
 
-            async def answer(request: Message, context: Context) -> Message | None:
-                call = _Call(method, request, context)
+            async def answer(_: object, context: Context) -> Message | None:
+                call = _Call(method, context)
                 try:
-                    await self._admit(declared, request, context)
-                    return await unary(request, context)
+                    caller = await self._admit(declared, context)
+                    try:
+                        return await unary(await self._receive(call, declared, parse, context), context)
+                    finally:
+                        self._admission.leave(caller)
                 except Exception as error:  # noqa: BLE001 - the caller gets an answer for every error
                     await call.refuse(error)
                     return None
@@ -179,19 +197,22 @@ class Boundary(grpc.aio.ServerInterceptor):
                 finally:
                     call.count()
 
-            return grpc.unary_unary_rpc_method_handler(
-                answer, handler.request_deserializer, handler.response_serializer
-            )
+            return grpc.stream_unary_rpc_method_handler(answer, None, handler.response_serializer)
         assert stream is not None, f"{method} is of a kind that no .proto file has"
 
-        async def answer_many(request: Message, context: Context) -> AsyncIterator[Message]:
-            call = _Call(method, request, context)
+        async def answer_many(_: object, context: Context) -> AsyncIterator[Message]:
+            call = _Call(method, context)
             try:
-                await self._admit(declared, request, context)
-                async for message in stream(request, context):
-                    # A stream may outlive the caller's credential.
-                    await self._admit(declared, request, context)
-                    yield message
+                caller = await self._admit(declared, context)
+                try:
+                    request = await self._receive(call, declared, parse, context)
+                    async for message in stream(request, context):
+                        # A stream may outlive the caller's credential.
+                        await self._authenticate(declared, context)
+                        _require(declared, request)
+                        yield message
+                finally:
+                    self._admission.leave(caller)
             except Exception as error:  # noqa: BLE001 - as above
                 await call.refuse(error)
             except asyncio.CancelledError:
@@ -200,30 +221,72 @@ class Boundary(grpc.aio.ServerInterceptor):
             finally:
                 call.count()
 
-        return grpc.unary_stream_rpc_method_handler(
-            answer_many, handler.request_deserializer, handler.response_serializer
-        )
+        return grpc.stream_stream_rpc_method_handler(answer_many, None, handler.response_serializer)
 
-    async def _admit(self, declared: Declared, request: Message, context: Context) -> None:
-        """Refuse requests that are too large, unauthenticated or forbidden, and set the current principal.
+    def _wrap_reflection(
+        self, method: str, handler: Handler, stream: Callable[[Any, Context], AsyncIterator[Message]]
+    ) -> Handler:
+        assert method.startswith(REFLECTION), f"{method} is of a kind that no .proto file has"
 
-        The limit of gRPC itself, which protects memory, is higher (server.py). Beyond it a caller gets
-        RESOURCE_EXHAUSTED without details.
+        async def answer(requests: Any, context: Context) -> AsyncIterator[Message]:
+            call = _Call(method, context)
+            try:
+                caller = await self._admit(Declared(Action.SESSION_READ, ""), context)
+                try:
+                    async for message in stream(requests, context):
+                        yield message
+                finally:
+                    self._admission.leave(caller)
+            except Exception as error:  # noqa: BLE001 - as above
+                await call.refuse(error)
+            finally:
+                call.count()
+
+        return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
+
+    async def _admit(self, declared: Declared, context: Context) -> Caller:
+        """Authenticate the caller and count its call. Makes it the current principal.
+
+        Raises Unauthenticated, Forbidden, and ResourceExhausted for a caller with too many calls in progress.
         """
-        size = request.ByteSize()
-        if size > MAX_REQUEST_BYTES:
-            raise ResourceExhausted(
-                "message_too_large",
-                f"The request has {size} bytes; at most {MAX_REQUEST_BYTES} are allowed.",
-                size=size,
-                allowed=MAX_REQUEST_BYTES,
-            )
+        principal = await self._authenticate(declared, context)
+        return self._admission.enter(principal, address_of(context.peer()) if principal is None else "")
+
+    async def _authenticate(self, declared: Declared, context: Context) -> Principal | None:
         if declared.action is None:
-            return
+            return None
         principal = await self._authentication.principal(context)
         logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
-        require(principal, declared.action, getattr(request, declared.study) if declared.study else None)
         _principal.set(principal)
+        return principal
+
+    async def _receive(
+        self,
+        call: _Call,
+        declared: Declared,
+        parse: Callable[[bytes], Message],
+        context: Context,
+    ) -> Message:
+        """Return the request. Raises ResourceExhausted if it is too large, InvalidInput, and Forbidden."""
+        if declared.action is None:
+            raw = await receive(context, ANONYMOUS_SECONDS, MAX_ANONYMOUS_BYTES)
+        else:
+            most = most_bytes(cast(Any, parse).__self__.DESCRIPTOR)
+            raw = await receive(context, settings.TRIMTAB_GRPC_REQUEST_SECONDS, most)
+        try:
+            request = parse(raw)
+        except DecodeError:
+            raise InvalidInput("request", None, "", message="request: the message cannot be read.") from None
+        call.note(request)
+        _require(declared, request)
+        return request
+
+
+def _require(declared: Declared, request: Message) -> None:
+    """Refuse a request that the current principal may not make. Raises Forbidden."""
+    if declared.action is not None:
+        study = getattr(request, declared.study) if declared.study else None
+        require(_principal.get(), declared.action, study)
 
 
 class _Call:
@@ -231,15 +294,18 @@ class _Call:
 
     __slots__ = ("_context", "_metadata", "_method", "_started", "status")
 
-    def __init__(self, method: str, request: Message, context: Context) -> None:
+    def __init__(self, method: str, context: Context) -> None:
         given = next((value for key, value in context.invocation_metadata() or () if key == REQUEST_KEY), "")
         self._metadata = ((REQUEST_KEY, logcontext.begin(str(given))),)
         context.set_trailing_metadata(self._metadata)
-        logcontext.bind(**{name: getattr(request, field) for name, field in _about(request.DESCRIPTOR)})
         self._method = method
         self._context = context
         self._started = time.perf_counter()
         self.status = grpc.StatusCode.OK
+
+    def note(self, request: Message) -> None:
+        """Add the study, trial, lease and agent of the request to the log's fields."""
+        logcontext.bind(**{name: getattr(request, field) for name, field in _about(request.DESCRIPTOR)})
 
     async def refuse(self, error: Exception) -> None:
         """End the call with the status and the details of the error."""
@@ -250,12 +316,18 @@ class _Call:
 
     def count(self) -> None:
         seconds = time.perf_counter() - self._started
-        CALLS.labels(self._method, self.status.name).inc()
-        SECONDS.labels(self._method).observe(seconds)
+        calls, histogram = _metrics(self._method, self.status)
+        calls.inc()
+        histogram.observe(seconds)
         # There are too many asks and tells for a line each. TRIMTAB_LOG_LEVEL=DEBUG writes them.
         level = logging.DEBUG if self.status is grpc.StatusCode.OK else logging.INFO
         if logger.isEnabledFor(level):
             logger.log(level, "%s %s %.1f ms", self._method, self.status.name, seconds * 1000)
+
+
+@cache
+def _metrics(method: str, status: grpc.StatusCode) -> tuple[Counter, Histogram]:
+    return CALLS.labels(method, status.name), SECONDS.labels(method)
 
 
 @cache

@@ -13,7 +13,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from service._gen import agent_pb2, agent_pb2_grpc, identity_pb2, identity_pb2_grpc, tuning_pb2, tuning_pb2_grpc
-from service.rpc.interceptors import MAX_REQUEST_BYTES, Authentication, Boundary
+from service.rpc.admission import MAX_REQUEST_BYTES
+from service.rpc.interceptors import Authentication, Boundary
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.identity import IdentityServicer
 from service.rpc.servicers.tuning import TuningServicer
@@ -27,16 +28,15 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
 HEALTH_SECONDS = 5.0
-# Calls that are served at the same time, including held calls. Beyond it gRPC answers RESOURCE_EXHAUSTED.
-MAX_CALLS = 10_000
 SERVICES = (
     tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].full_name,
     agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
     identity_pb2.DESCRIPTOR.services_by_name["IdentityService"].full_name,
 )
 OPTIONS = (
-    # Requests between the two limits get a typed error (interceptors.Boundary). Larger requests are not read.
-    ("grpc.max_receive_message_length", 4 * MAX_REQUEST_BYTES),
+    # Requests between the two limits get a typed error (admission.py). Larger requests are not read.
+    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES + 64 * 1024),
+    ("grpc.max_concurrent_streams", 1000),
     # A port that another process uses is an error. It is not shared.
     ("grpc.so_reuseport", 0),
     # This finds dead clients of long calls, and allows clients to find a dead server as often.
@@ -80,7 +80,10 @@ async def serve_until(
     threads = DatabaseThreads(settings.TRIMTAB_GRPC_THREADS)
     waits = Waits()
     server = grpc.aio.server(
-        interceptors=(Boundary(Authentication(threads)),), options=OPTIONS, maximum_concurrent_rpcs=MAX_CALLS
+        interceptors=(Boundary(Authentication(threads)),),
+        options=OPTIONS,
+        # Beyond it gRPC answers RESOURCE_EXHAUSTED.
+        maximum_concurrent_rpcs=settings.TRIMTAB_GRPC_CALLS,
     )
     tuning_pb2_grpc.add_TuningServiceServicer_to_server(TuningServicer(threads, waits), server)
     agent_pb2_grpc.add_AgentServiceServicer_to_server(AgentServicer(threads, waits), server)

@@ -9,7 +9,7 @@ from uuid import UUID
 from google.protobuf.duration_pb2 import Duration
 
 from service.core.errors import InvalidInput
-from service.rpc.interceptors import Context
+from service.rpc.admission import Context
 from service.studies.notifications import Subscription, listener
 
 T = TypeVar("T")

@@ -67,7 +67,7 @@ def test_invalid_messages_are_refused(grpc_service: GrpcService) -> None:
     call: Any = grpc_service.channel().unary_unary("/trimtab.tuning.v1.TuningService/GetStudy")
     with pytest.raises(grpc.RpcError) as caught:
         call(b"\xff\xff\xff", timeout=PATIENCE)
-    assert caught.value.code() != grpc.StatusCode.OK
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert "Traceback" not in str(caught.value.details())
 
 
@@ -114,13 +114,15 @@ def test_health_needs_no_token(grpc_service: GrpcService) -> None:
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_reflection_describes_the_services(grpc_service: GrpcService) -> None:
+def test_reflection_describes_the_services_to_those_with_a_token(grpc_service: GrpcService) -> None:
     stub = reflection_pb2_grpc.ServerReflectionStub(grpc_service.channel(token=None))
     requests = [
         reflection_pb2.ServerReflectionRequest(list_services=""),
         reflection_pb2.ServerReflectionRequest(file_containing_symbol="trimtab.agent.v1.AgentService"),
     ]
-    listed, described = stub.ServerReflectionInfo(iter(requests), timeout=PATIENCE)
+    assert refusal(stub.ServerReflectionInfo, iter(requests)).code == "missing_token"
+    metadata = (("authorization", f"Bearer {TOKEN}"),)
+    listed, described = stub.ServerReflectionInfo(iter(requests), timeout=PATIENCE, metadata=metadata)
     names = {service.name for service in listed.list_services_response.service}
     assert {"trimtab.tuning.v1.TuningService", "trimtab.agent.v1.AgentService", "grpc.health.v1.Health"} <= names
     assert described.file_descriptor_response.file_descriptor_proto

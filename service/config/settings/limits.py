@@ -2,16 +2,37 @@
 
 import os
 
-# The body of a REST request; gRPC has the same limit in rpc/interceptors.py.
+# docs/reference/limits.md lists these and all other bounds.
+
+# The body of a REST request; gRPC has the same limit in rpc/admission.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+# The time in which the body of a REST request must arrive.
+TRIMTAB_HTTP_BODY_SECONDS = float(os.environ.get("TRIMTAB_HTTP_BODY_SECONDS", "60"))
+# Open connections of one web process. Beyond it uvicorn answers 503.
+TRIMTAB_HTTP_CONNECTIONS = int(os.environ.get("TRIMTAB_HTTP_CONNECTIONS", "5000"))
+# Event streams in one web process: of all callers, of one tenant and of one principal.
+TRIMTAB_STREAMS = int(os.environ.get("TRIMTAB_STREAMS", "2000"))
+TRIMTAB_STREAMS_PER_TENANT = int(os.environ.get("TRIMTAB_STREAMS_PER_TENANT", "1000"))
+TRIMTAB_STREAMS_PER_PRINCIPAL = int(os.environ.get("TRIMTAB_STREAMS_PER_PRINCIPAL", "100"))
 # Threads of the gRPC process for queries, each with a database connection.
 TRIMTAB_GRPC_THREADS = int(os.environ.get("TRIMTAB_GRPC_THREADS", "8"))
+# Calls in progress in one gRPC process, including held calls: of all callers, of one tenant and of one principal.
+TRIMTAB_GRPC_CALLS = int(os.environ.get("TRIMTAB_GRPC_CALLS", "10000"))
+TRIMTAB_GRPC_CALLS_PER_TENANT = int(os.environ.get("TRIMTAB_GRPC_CALLS_PER_TENANT", "5000"))
+TRIMTAB_GRPC_CALLS_PER_PRINCIPAL = int(os.environ.get("TRIMTAB_GRPC_CALLS_PER_PRINCIPAL", "1000"))
+# The time in which the request of a call must arrive.
+TRIMTAB_GRPC_REQUEST_SECONDS = float(os.environ.get("TRIMTAB_GRPC_REQUEST_SECONDS", "60"))
 # An agent that is silent for this time loses its trials to other agents.
 TRIMTAB_LEASE_SECONDS = float(os.environ.get("TRIMTAB_LEASE_SECONDS", "30"))
 TRIMTAB_HEARTBEAT_SECONDS = float(os.environ.get("TRIMTAB_HEARTBEAT_SECONDS", "5"))
 # The operation of a worker that is silent for the first time is marked STALE; after the second it is computed again.
 TRIMTAB_OPERATION_STALE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_STALE_SECONDS", "10"))
 TRIMTAB_OPERATION_REQUEUE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_REQUEUE_SECONDS", "30"))
+
+# Rows of a tenant that no quota counts: agents, valid API tokens, and unused enrolments.
+TRIMTAB_AGENTS_PER_TENANT = int(os.environ.get("TRIMTAB_AGENTS_PER_TENANT", "100000"))
+TRIMTAB_TOKENS_PER_TENANT = int(os.environ.get("TRIMTAB_TOKENS_PER_TENANT", "10000"))
+TRIMTAB_ENROLMENTS_PER_TENANT = int(os.environ.get("TRIMTAB_ENROLMENTS_PER_TENANT", "10000"))
 
 # The quotas of a tenant for which the operator sets no others (tenancy/limits.py explains each). They are generous:
 # they stop accidents.

@@ -6,7 +6,8 @@ from service._gen import agent_pb2, agent_pb2_grpc
 from service.fleet import agents, artifacts, component_files, dry_runs, grants, heartbeats, logs, runs
 from service.identity import enrolment
 from service.rpc import converters
-from service.rpc.interceptors import Context, current_principal, requires
+from service.rpc.admission import Context
+from service.rpc.interceptors import current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.tenancy.permissions import Action

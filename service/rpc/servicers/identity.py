@@ -12,7 +12,8 @@ from service.identity import enrolment, principals, revocations, tokens
 from service.identity.models import ApiToken
 from service.identity.principals import tenant_name
 from service.identity.sign_in import sign_in
-from service.rpc.interceptors import Context, current_principal, requires
+from service.rpc.admission import Context
+from service.rpc.interceptors import current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.tenancy import audit
 from service.tenancy.models import AuditEntry

@@ -16,7 +16,8 @@ from service.planning.create import create_study, delete_study, extend_budget, u
 from service.planning.plan import checked
 from service.results.analysis import analyse, best_trials
 from service.rpc import converters
-from service.rpc.interceptors import Context, current_principal, requires
+from service.rpc.admission import Context
+from service.rpc.interceptors import current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.studies import selectors
