@@ -48,6 +48,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "message_too_large": 413,
     "method_not_allowed": 405,
     "not_acceptable": 406,
+    "request_too_slow": 408,
     "unsupported_media_type": 415,
 }
 SIGN_IN_HEADERS = {"WWW-Authenticate": 'Bearer realm="trimtab"'}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Hashable
+from contextlib import aclosing
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
+from service.api import errors
 from service.api.authentication import authenticate
-from service.core.errors import TrimtabError
+from service.core.admission import Admission, Bounds
+from service.core.errors import ResourceExhausted, TrimtabError
 from service.studies.notifications import Subscription
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
@@ -19,14 +23,38 @@ HEARTBEAT_SECONDS = 15.0
 RETRY = "retry: 2000\n\n"
 
 
-def respond(stream: AsyncIterator[str]) -> HttpResponseBase:
-    """Return the stream as a response."""
+_streams = Admission()
+
+
+def respond(principal: Principal, stream: AsyncGenerator[str, None]) -> HttpResponseBase:
+    """Return the stream as a response, or the problem `too_many_streams`."""
+    try:
+        _streams.check(*_place(principal))
+    except ResourceExhausted as error:
+        return errors.respond(error)
     return StreamingHttpResponse(
-        stream,
+        _counted(principal, stream),
         content_type="text/event-stream",
         # proxies must neither compress (no-transform) nor buffer (the second header) the events
         headers={"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"},
     )
+
+
+async def _counted(principal: Principal, stream: AsyncGenerator[str, None]) -> AsyncIterator[str]:
+    caller = _streams.enter(*_place(principal))
+    try:
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                yield part
+    finally:
+        _streams.leave(caller)
+
+
+def _place(principal: Principal) -> tuple[Hashable, Hashable, Bounds]:
+    bounds = Bounds(
+        "streams", settings.TRIMTAB_STREAMS_PER_PRINCIPAL, settings.TRIMTAB_STREAMS_PER_TENANT, settings.TRIMTAB_STREAMS
+    )
+    return (principal.tenant_id, principal.actor), principal.tenant_id, bounds
 
 
 def admit(request: HttpRequest, name: str | None) -> Principal:

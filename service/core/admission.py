@@ -32,7 +32,7 @@ class Caller:
 
 
 class Admission:
-    """What is in progress in this process. It is for one thread: an event loop's."""
+    """The counts of this process. They are for one thread: an event loop's."""
 
     def __init__(self) -> None:
         self._callers: dict[Hashable, Caller] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -33,10 +33,10 @@ async def changes(request: HttpRequest) -> HttpResponseBase:
         logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(_stream(request, principal.tenant_id))
+    return respond(principal, _stream(request, principal.tenant_id))
 
 
-async def _stream(request: HttpRequest, tenant_id: int) -> AsyncIterator[str]:
+async def _stream(request: HttpRequest, tenant_id: int) -> AsyncGenerator[str, None]:
     yield RETRY
     async with listener().subscribe(tenant=tenant_id) as subscription:
         yield "event: ready\ndata: {}\n\n"

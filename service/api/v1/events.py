@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.utils.encoders import JSONEncoder
@@ -47,10 +47,12 @@ async def events(request: HttpRequest, name: str) -> HttpResponseBase:
         study = await in_thread(selectors.get_study, principal, name)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(_stream(request, principal, study, seen, most))
+    return respond(principal, _stream(request, principal, study, seen, most))
 
 
-async def _stream(request: HttpRequest, principal: Principal, study: Study, seen: int, most: int) -> AsyncIterator[str]:
+async def _stream(
+    request: HttpRequest, principal: Principal, study: Study, seen: int, most: int
+) -> AsyncGenerator[str, None]:
     """Yield the events. The first comes at once, even if nothing has changed."""
     yield RETRY
     if seen > study.revision:

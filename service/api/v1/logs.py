@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -32,10 +32,12 @@ async def log_events(request: HttpRequest, name: str, number: int) -> HttpRespon
         trial = await in_thread(selectors.trial_of, principal, name, number)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(_stream(request, principal, name, number, trial.pk))
+    return respond(principal, _stream(request, principal, name, number, trial.pk))
 
 
-async def _stream(request: HttpRequest, principal: Principal, name: str, number: int, key: int) -> AsyncIterator[str]:
+async def _stream(
+    request: HttpRequest, principal: Principal, name: str, number: int, key: int
+) -> AsyncGenerator[str, None]:
     yield RETRY
     source, size, spoken = "", 0, time.monotonic()
     async with listener().subscribe(log=key) as subscription:

@@ -1,0 +1,94 @@
+"""Bounds on bodies, streams and threads, on a real ASGI server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx
+import pytest
+
+from service.config.bodies import MAX_ANONYMOUS_BYTES
+from tests.factories.web import web_server
+
+PATIENCE = 120.0
+TOKEN = "Authorization: Bearer test-token\r\n"
+
+
+@pytest.fixture
+def port(transactional_db: None) -> Iterator[int]:
+    with web_server(PATIENCE) as port:
+        yield port
+
+
+def exchange(port: int, headers: str, *parts: bytes) -> tuple[int, dict[str, Any]]:
+    """Send a request in parts and return status and body, read until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+        connection.sendall(f"POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+        try:
+            for part in parts:
+                connection.sendall(part)
+        except OSError:  # the server has already refused
+            pass
+        answer = b""
+        while data := connection.recv(65536):
+            answer += data
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def chunks(size: int, count: int) -> Iterator[bytes]:
+    for _ in range(count):
+        yield b"%x\r\n" % size + b"x" * size + b"\r\n"
+
+
+@pytest.mark.parametrize(("credential", "allowed"), [("", MAX_ANONYMOUS_BYTES), (TOKEN, 4 * 1024 * 1024)])
+def test_a_large_body_is_refused_before_it_is_stored(port: int, credential: str, allowed: int) -> None:
+    status, problem = exchange(port, f"{credential}Content-Length: {300 * 2**20}\r\n")
+    assert (status, problem["code"], problem["data"]["allowed"]) == (413, "message_too_large", allowed)
+    status, problem = exchange(
+        port, f"{credential}Transfer-Encoding: chunked\r\n", *chunks(2**16, allowed // 2**16 + 1)
+    )
+    assert (status, problem["code"], problem["data"]["allowed"]) == (413, "message_too_large", allowed)
+
+
+def test_a_body_that_does_not_arrive_is_refused(port: int, settings: Any) -> None:
+    settings.TRIMTAB_HTTP_BODY_SECONDS = 0.3
+    status, problem = exchange(port, "Content-Length: 100\r\n", b"{")
+    assert (status, problem["code"], problem["retryable"]) == (408, "request_too_slow", True)
+
+
+def test_streams_have_bounds_and_keep_no_thread(port: int, settings: Any) -> None:
+    settings.TRIMTAB_STREAMS_PER_PRINCIPAL = 30
+    headers = {"Authorization": "Bearer test-token"}
+
+    async def watch() -> tuple[int, int, httpx.Response]:
+        limits = httpx.Limits(max_connections=None)
+        async with (
+            httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=PATIENCE, limits=limits
+            ) as web,
+            AsyncExitStack() as stack,
+        ):
+            before = threading.active_count()
+            for _ in range(30):
+                answer = await stack.enter_async_context(web.stream("GET", "/api/v1/events"))
+                assert await anext(answer.aiter_lines()) == "retry: 2000"
+            refused = await web.get("/api/v1/events")
+            return before, threading.active_count(), refused
+
+    before, after, refused = asyncio.run(watch())
+    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (
+        429,
+        "too_many_streams",
+        "1",
+    )
+    # queries of streams have four threads
+    assert after - before < 10
+    with httpx.stream("GET", f"http://127.0.0.1:{port}/api/v1/events", headers=headers, timeout=PATIENCE) as again:
+        assert again.status_code in (200, 429)  # the server notices the end of the others a little later
