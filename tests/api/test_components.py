@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Any
 
 from tests.api.conftest import SPEC, Api, summarise_all
@@ -168,3 +169,20 @@ def test_a_viewer_writes_no_component(api: Api) -> None:
     reader = Api(made["secret"])
     assert reader.ok("POST", "/component-checks", {"text": TEXT})["problems"] == []
     reader.refused(403, "not_permitted", "POST", "/components", {"text": TEXT})
+
+
+def test_patterns_that_take_long_to_compile_are_refused(api: Api) -> None:
+    wide = "[a-\U0010fffe]"
+
+    def check(patterns: list[str]) -> list[str]:
+        metrics = "".join(
+            f"  m{number}: {{type: regex, pattern: '(?i)({pattern})'}}\n" for number, pattern in enumerate(patterns)
+        )
+        found = api.ok("POST", "/component-checks", {"text": f"{TEXT}metrics:\n{metrics}"})
+        return [f"{problem['field']}: {problem['message']}" for problem in found["problems"]]
+
+    assert check([wide]) == []
+    started = time.thread_time()
+    assert check([wide * 2000]) == ["metrics.m0.pattern: has 10006 characters; at most 500 are allowed"]
+    assert len(check([wide * 90] * 50)) == 46
+    assert time.thread_time() - started < 10

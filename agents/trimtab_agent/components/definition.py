@@ -38,6 +38,9 @@ FUNCTION = r"[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*"
 
 # Maximum length of a string value of an ordinal or categorical parameter.
 LONGEST_CHOICE = 1000
+# Characters of one regular expression, and of all in a component. The service compiles them for everybody who may read.
+LONGEST_PATTERN = 500
+MOST_PATTERN_CHARACTERS = 2000
 TYPES = ("float", "int", "ordinal", "categorical", "boolean")
 AGGREGATES = ("median", "min", "max", "mean")
 TAKES = ("last", "first", "min", "max", "mean", "sum")
@@ -120,6 +123,7 @@ class Definition:
         # whether these may define or use parameters
         self.unseen_parameters = False
         self.unseen_uses = False
+        self._pattern_characters = 0
 
     def read(self) -> Component:
         """Return the component. It is valid only if the reader has found no errors."""
@@ -606,16 +610,29 @@ class Definition:
         for table in self.top.list_of_tables("stream"):
             table.allow(STREAM_KEYS)
             source, pattern = self._source(table), table.text("pattern")
-            try:
-                if "pattern" in table and not set(re.compile(pattern).groupindex) - {STEP}:
-                    table.fault(
-                        "pattern",
-                        "must have a group (?P<METRIC>...) around a number; (?P<step>...) alone is not enough",
-                    )
-            except (re.error, OverflowError, RecursionError) as error:
-                table.fault("pattern", f"is not a regular expression: {error}")
+            rule = self._compiled(table, pattern)
+            if rule is not None and not set(rule.groupindex) - {STEP}:
+                table.fault(
+                    "pattern", "must have a group (?P<METRIC>...) around a number; (?P<step>...) alone is not enough"
+                )
             streams.append(Stream(source, pattern))
         return tuple(streams)
+
+    def _compiled(self, table: Table, pattern: str) -> "re.Pattern[str] | None":
+        """Return the pattern of a table, or None after a fault. Compiling takes up to 1 ms for each character."""
+        if "pattern" not in table:
+            return None
+        self._pattern_characters += len(pattern)
+        if len(pattern) > LONGEST_PATTERN:
+            table.fault("pattern", f"has {len(pattern)} characters; at most {LONGEST_PATTERN} are allowed")
+        elif self._pattern_characters > MOST_PATTERN_CHARACTERS:
+            table.fault("pattern", f"exceeds the {MOST_PATTERN_CHARACTERS} characters of all patterns together")
+        else:
+            try:
+                return re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                table.fault("pattern", f"is not a regular expression: {error}")
+        return None
 
     def _source(self, table: Table) -> str:
         source = table.text("from", "stdout")
@@ -632,11 +649,9 @@ class Definition:
         if kind == "regex":
             table.require("pattern")
             pattern = table.text("pattern")
-            try:
-                if "pattern" in table and re.compile(pattern).groups < 1:
-                    table.fault("pattern", "must have a group in parentheses around the number")
-            except (re.error, OverflowError, RecursionError) as error:
-                table.fault("pattern", f"is not a regular expression: {error}")
+            rule = self._compiled(table, pattern)
+            if rule is not None and rule.groups < 1:
+                table.fault("pattern", "must have a group in parentheses around the number")
             return Metric(name, "regex", source, pattern=pattern, take=table.choice("take", TAKES, "last"))
         if kind == "json":
             table.require("path")
