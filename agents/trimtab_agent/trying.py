@@ -70,7 +70,8 @@ def try_once(
     """
     given = parse_settings(component, settings)
     place = state / "tries"  # on the file system that the nodes of a cluster share
-    place.mkdir(parents=True, exist_ok=True)
+    for made in (state, place):
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="try-", dir=place))
     try:
         (folder / "work").mkdir()

@@ -10,7 +10,7 @@ from service.api.errors import SIGN_IN_HEADERS
 from service.core.errors import Forbidden, Unauthenticated
 from service.identity import sessions
 from service.identity.oidc import Proof
-from service.identity.principals import authenticate_cookie, authenticate_header
+from service.identity.principals import authenticate_cookie, authenticate_header, sign_out
 from service.tenancy.principal import Principal
 
 # A page of another origin cannot send this header without a preflight request, which this service never allows.
@@ -70,8 +70,9 @@ def start_session(
     )
 
 
-def end_session(response: HttpResponse) -> None:
-    """Delete the session cookie in the browser."""
+def end_session(request: HttpRequest, response: HttpResponse) -> None:
+    """End the session of the cookie, and delete the cookie in the browser."""
+    sign_out(request.COOKIES.get(sessions.COOKIE_NAME, ""))
     response.delete_cookie(sessions.COOKIE_NAME, samesite="Strict")
 
 

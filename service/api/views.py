@@ -19,6 +19,8 @@ from service.core.errors import NotFound
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
+METHODS = tuple(name.upper() for name in APIView.http_method_names)
+
 _Serializer = TypeVar("_Serializer", bound=serializers.BaseSerializer[Any])
 
 
@@ -38,9 +40,8 @@ class View(APIView):
         route = request.resolver_match.route if request.resolver_match else "unknown"
 
         def observe(rendered: Any) -> None:
-            REQUEST_SECONDS.labels(request.method or "", route, rendered.status_code).observe(
-                time.perf_counter() - started
-            )
+            method = request.method if request.method in METHODS else "other"
+            REQUEST_SECONDS.labels(method, route, rendered.status_code).observe(time.perf_counter() - started)
 
         if isinstance(response, Response):
             response.add_post_render_callback(observe)
@@ -53,7 +54,7 @@ class View(APIView):
         super().initial(request, *args, **kwargs)
         method = _method(request)
         # A method that the view does not have is refused later. OPTIONS lists the methods.
-        if hasattr(self, method.lower()) and method != "OPTIONS":
+        if method in METHODS and hasattr(self, method.lower()) and method != "OPTIONS":
             action = self.actions[method]
             study = self.study(request)
             logcontext.bind(study=study, trial=self.kwargs.get("number"), agent=self.kwargs.get("agent_id"))

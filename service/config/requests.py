@@ -45,6 +45,9 @@ def middleware(get_response: Respond | RespondAsync) -> Respond | RespondAsync:
 
 def _done(request: HttpRequest, response: HttpResponseBase, name: str, started: float) -> HttpResponseBase:
     response.headers[HEADER] = name
+    if request.path.startswith("/api/"):
+        # Answers are for one caller, and change.
+        response.headers.setdefault("Cache-Control", "no-store")
     # Only the path is logged: a query may contain a login code.
     level = logging.DEBUG if request.path in QUIET else logging.INFO
     milliseconds = (time.perf_counter() - started) * 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -10,6 +11,11 @@ JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping
 
 _LONGEST_VALUE = 200
 _PARAMETER_PREFIX = "params."
+# repr() of a large list would take seconds, for a text of which the beginning is shown.
+_short = reprlib.Repr()
+_short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = _LONGEST_VALUE // 2
+_short.maxstring = _short.maxlong = _short.maxother = _LONGEST_VALUE
+_short.maxlevel = 8
 
 
 class TrimtabError(Exception):
@@ -101,6 +107,6 @@ def _as_json(value: object) -> JsonValue:
     if isinstance(value, int) and value.bit_length() <= 64:
         return value
     try:
-        return shorten(value if isinstance(value, str) else repr(value), _LONGEST_VALUE)
+        return shorten(value if isinstance(value, str) else _short.repr(value), _LONGEST_VALUE)
     except (RecursionError, ValueError):  # a list that contains itself; an integer of thousands of digits
         return type(value).__name__

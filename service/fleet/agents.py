@@ -10,16 +10,19 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound
+from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound, ResourceExhausted
 from service.core.lifecycle import LeaseState
 from service.fleet.models import Agent, Lease
 from service.studies import notifications
-from service.studies.specs import check_identifier
+from service.studies.specs import check_identifier, check_texts
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
 
 MOST_SLOTS = 10_000
+MOST_COMPONENTS = 200
+# For labels, and for the agent's policy as it shows it.
+MOST_TEXTS, LONGEST_TEXT = 100, 2000
 NO_POLICY: Mapping[str, str] = {}
 # A heartbeat writes "last seen" only when it is older than this: agents call far more often than people look.
 _SEEN_EVERY = timedelta(seconds=2)
@@ -58,6 +61,8 @@ def register(
     check_identifier("session_id", session_id, 100)
     if not 1 <= slots <= MOST_SLOTS:
         raise InvalidInput("slots", slots, f"1 to {MOST_SLOTS}")
+    check_texts("labels", labels, most=MOST_TEXTS, longest=LONGEST_TEXT)
+    check_texts("policy", policy, most=MOST_TEXTS, longest=LONGEST_TEXT)
     _check_components(components)
     values = {
         "name": name,
@@ -69,6 +74,7 @@ def register(
         "policy": dict(policy),
     }
     if not _update(principal, agent_id, values):
+        _expect_place(principal)
         try:
             with access.work(principal):
                 added = access.add(principal, Agent(agent_id=agent_id, **values))
@@ -130,6 +136,14 @@ def _record(principal: Principal, agent: Agent, before: Mapping[str, object] | N
     detail = {"session": agent.session_id}
     audit.record(principal, "agent.register", f"agent/{agent.agent_id}", detail, before=before, after=_outline(agent))
     notifications.notify_lists(principal, "agents", "components")
+
+
+def _expect_place(principal: Principal) -> None:
+    """Refuse a new agent of a tenant that has as many as it may have. Raises ResourceExhausted."""
+    most = settings.TRIMTAB_AGENTS_PER_TENANT
+    if access.rows(Agent, principal).count() >= most:
+        message = f"The tenant has {most} agents, which is the limit. Remove agents that no longer run."
+        raise ResourceExhausted("too_many_agents", message, limit=most)
 
 
 def _outline(agent: Agent) -> dict[str, object]:
@@ -201,6 +215,8 @@ def _expect_here(agent: Agent, session_id: str) -> None:
 
 
 def _check_components(components: Sequence[Mapping[str, JsonValue]]) -> None:
+    if len(components) > MOST_COMPONENTS:
+        raise InvalidInput("components", f"{len(components)} components", f"at most {MOST_COMPONENTS}")
     names: set[str] = set()
     for index, component in enumerate(components):
         for key in ("name", "digest"):

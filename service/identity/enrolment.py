@@ -14,7 +14,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models.functions import Now
 
-from service.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
+from service.core.errors import Conflict, Forbidden, InvalidInput, NotFound, ResourceExhausted, Unauthenticated
 from service.identity import secret
 from service.identity.lookup import tenant_of
 from service.identity.models import AgentCredential, Enrolment
@@ -53,6 +53,10 @@ def create(principal: Principal, *, minutes: int = DEFAULT_MINUTES) -> tuple[Enr
     )
     with access.work(principal):
         access.rows(Enrolment, principal).filter(expires_at__lt=Now() - _KEPT).delete()
+        most = settings.TRIMTAB_ENROLMENTS_PER_TENANT
+        if access.rows(Enrolment, principal).filter(used_at=None, expires_at__gt=Now()).count() >= most:
+            message = f"The tenant has {most} unused enrolments, which is the limit. Wait until some have expired."
+            raise ResourceExhausted("too_many_enrolments", message, limit=most)
         access.add(principal, enrolment)
         audit.record(principal, "agent.allow", f"enrolment/{enrolment.hint}", {"minutes": minutes})
         return access.rows(Enrolment, principal).get(pk=enrolment.pk), text
@@ -151,7 +155,8 @@ def check_own(principal: Principal, agent_id: str) -> None:
 
 
 def _add(principal: Principal, agent_id: str, digest: str) -> None:
-    if access.rows(AgentCredential, principal).filter(digest=digest).exists():
+    # The hash may also belong to an agent of another tenant, whose rows this caller does not see.
+    if tenant_of(digest) is not None:
         raise InvalidInput("credential_digest", digest, "the hash of a new credential that no other agent uses")
     access.add(
         principal,

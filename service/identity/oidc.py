@@ -17,6 +17,8 @@ from service.tenancy.principal import Role
 # No algorithm with a shared secret is allowed: a service that could check such a token could also forge one.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 MAX_CHARACTERS = 16_384
+# Times of later ages are faults. This one is in the year 2242.
+_LATEST = 2**33
 # The realm's role for operators of the installation.
 OPERATOR = "operator"
 # A person in several groups of a tenant has the highest of these; the highest comes last.
@@ -101,7 +103,7 @@ class Verifier:
             raise Unauthenticated(
                 code, f"The token is not valid for this service: it has no {error.claim!r}."
             ) from None
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise Unauthenticated("invalid_token", f"The token is not valid for this service: {error}.") from None
 
     def _identity(self, claims: Mapping[str, object]) -> Identity:
@@ -113,12 +115,15 @@ class Verifier:
             if parent == self.groups and tenant and role in RANKS:
                 tenants[tenant] = max(tenants.get(tenant, Role.AGENT), Role(role), key=RANKS.index)
         access = claims.get("realm_access")
+        issued, expires = (int(float(str(claims[name]))) for name in ("iat", "exp"))
+        if not 0 <= issued < _LATEST or not 0 <= expires < _LATEST:
+            raise ValueError("its times are not in this age")
         proof = Proof(
             subject,
             str(claims.get("preferred_username") or subject),
             str(claims.get("sid") or ""),
-            int(float(str(claims["iat"]))),
-            int(float(str(claims["exp"]))),
+            issued,
+            expires,
         )
         return Identity(
             proof, tenants, OPERATOR in _texts(access.get("roles") if isinstance(access, Mapping) else None)

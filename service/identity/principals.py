@@ -127,10 +127,21 @@ def _known(key: tuple[str, ...], look_up: Callable[[], Principal], address: str)
 
 
 def _of_session(cookie: str) -> Principal:
-    principal, proof = sessions.read(cookie)
-    if proof is not None:
-        _check(principal, proof)
-    return principal
+    session = sessions.read(cookie)
+    if session.proof is not None:
+        _check(session.principal, session.proof)
+    revocations.check_signed_in(_revoker(session.principal), session.id)
+    return session.principal
+
+
+def sign_out(cookie: str) -> None:
+    """End a console session, so that its cookie is refused from now on. One that has ended already is left alone."""
+    try:
+        session = sessions.read(cookie)
+    except Unauthenticated:
+        return
+    revocations.sign_out(_revoker(session.principal), session.id)
+    forget()
 
 
 def _check(principal: Principal, proof: Proof) -> None:
@@ -138,7 +149,12 @@ def _check(principal: Principal, proof: Proof) -> None:
 
     Raises Unauthenticated.
     """
-    revocations.check(administrator() if principal.tenant_id == NO_TENANT else principal, proof)
+    revocations.check(_revoker(principal), proof)
+
+
+def _revoker(principal: Principal) -> Principal:
+    """Return a principal of the tenant that keeps the revocations of this one."""
+    return administrator() if principal.tenant_id == NO_TENANT else principal
 
 
 def _of_identity(identity: Identity, wanted: str) -> Principal:

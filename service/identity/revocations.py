@@ -10,12 +10,16 @@ from django.db.models.functions import Now
 from service.core.errors import Unauthenticated
 from service.identity.models import ApiToken, Revocation
 from service.identity.oidc import Proof
+from service.identity.sessions import MAX_AGE_SECONDS
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 
 # Tokens state their time of issue in whole seconds, by another clock.
 _SLACK = timedelta(seconds=2)
+# Before the identifier of a console session. The identity provider's own identifiers have no colon.
+_CONSOLE = "console:"
+_COOKIE_AGE = timedelta(seconds=MAX_AGE_SECONDS)
 
 
 def revoke_person(principal: Principal, person: str) -> int:
@@ -54,6 +58,20 @@ def check(principal: Principal, proof: Proof) -> None:
     found = Q(kind=kinds.SESSION, value=proof.session) | (person & Q(not_before__gte=since))
     if access.rows(Revocation, principal).filter(found).exists():
         raise Unauthenticated("revoked", "An administrator has revoked your access. Sign in again.")
+
+
+def sign_out(principal: Principal, session: str) -> None:
+    """Refuse one console session from now on. Forgets those whose cookies have expired."""
+    with access.work(principal):
+        ended = Q(kind=Revocation.Kind.SESSION, value__startswith=_CONSOLE)
+        access.rows(Revocation, principal).filter(ended, not_before__lt=Now() - _COOKIE_AGE).delete()
+        _put(principal, Revocation.Kind.SESSION, _CONSOLE + session)
+
+
+def check_signed_in(principal: Principal, session: str) -> None:
+    """Refuse a console session that was signed out. Raises Unauthenticated (`signed_out`)."""
+    if access.rows(Revocation, principal).filter(kind=Revocation.Kind.SESSION, value=_CONSOLE + session).exists():
+        raise Unauthenticated("signed_out", "You have signed out. Sign in again.")
 
 
 def _put(principal: Principal, kind: Revocation.Kind, value: str) -> None:

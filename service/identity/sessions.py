@@ -6,8 +6,9 @@ token of the identity provider ends with that token; the console opens the next 
 
 from __future__ import annotations
 
+import secrets
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.conf import settings
@@ -23,9 +24,19 @@ MAX_AGE_SECONDS = 30 * 24 * 3600
 _SALT = "service.identity.sessions"
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A console session. `id` is "" in a cookie of an earlier version."""
+
+    id: str
+    principal: Principal
+    proof: Proof | None
+
+
 def issue(principal: Principal, proof: Proof | None = None) -> str:
     """Return the value of a cookie for this principal. `proof` comes from the identity provider, if it was used."""
-    data: dict[str, Any] = {"tenant": principal.tenant_id, "actor": principal.actor, "role": principal.role}
+    data: dict[str, Any] = {"id": secrets.token_urlsafe(16)}
+    data |= {"tenant": principal.tenant_id, "actor": principal.actor, "role": principal.role}
     if proof is None:
         data["token"] = administrator.fingerprint()
     else:
@@ -33,8 +44,8 @@ def issue(principal: Principal, proof: Proof | None = None) -> str:
     return signing.dumps(data, salt=_SALT)
 
 
-def read(cookie: str) -> tuple[Principal, Proof | None]:
-    """Return the arguments of `issue` from its cookie. Raises Unauthenticated."""
+def read(cookie: str) -> Session:
+    """Return the session of a cookie, also one that was signed out. Raises Unauthenticated."""
     if not cookie:
         raise Unauthenticated("not_signed_in", "You are not signed in. Open the login link that the service printed.")
     over = Unauthenticated("session_expired", "The session has ended. Sign in again.")
@@ -51,10 +62,10 @@ def read(cookie: str) -> tuple[Principal, Proof | None]:
     if proof is None:
         if data["token"] != administrator.fingerprint():
             raise over
-        return principal, None
+        return Session(data.get("id", ""), principal, None)
     if proof.expires_at + settings.TRIMTAB_OIDC_LEEWAY_SECONDS < time.time():
         raise over
-    return principal, proof
+    return Session(data.get("id", ""), principal, proof)
 
 
 def seconds_left(proof: Proof | None) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from service.core.errors import InvalidInput, NotFound, Unauthenticated
+from service.core.errors import InvalidInput, NotFound, ResourceExhausted, Unauthenticated
 from service.identity import memberships, secret
 from service.identity.lookup import tenant_of
 from service.identity.models import ApiToken
@@ -67,6 +68,10 @@ def create(
         access.rows(ApiToken, principal).filter(expires_at__lt=Now()).delete()
         if request_id:
             access.rows(ApiToken, principal).filter(owner=principal.actor, request_id=request_id).delete()
+        most = settings.TRIMTAB_TOKENS_PER_TENANT
+        if _live(principal).count() >= most:
+            message = f"The tenant has {most} valid API tokens, which is the limit. Revoke tokens that nobody uses."
+            raise ResourceExhausted("too_many_tokens", message, limit=most)
         access.add(principal, token)
         audit.record(
             principal,

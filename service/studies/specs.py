@@ -300,6 +300,18 @@ def check_identifier(field: str, value: object, longest: int, *, required: bool 
         raise InvalidInput(field, value, f"a text of {int(required)} to {longest} characters")
 
 
+def check_texts(field: str, texts: Mapping[str, str], *, most: int, longest: int) -> None:
+    """Refuse a mapping with more than `most` texts, or with a key or text of more than `longest` characters.
+
+    Raises InvalidInput.
+    """
+    if len(texts) > most:
+        raise InvalidInput(field, f"{len(texts)} entries", f"at most {most}")
+    for key, value in texts.items():
+        check_identifier(field, key, longest, required=True)
+        check_identifier(f"{field}.{key}", value, longest)
+
+
 def check_tags(tags: Sequence[str]) -> list[str]:
     """Return the tags without duplicates, in alphabetical order. Raises InvalidInput."""
     if len(tags) > _MOST_TAGS:

@@ -23,6 +23,8 @@ from service.trials.topup import top_up
 
 # A trial that a machine's fault has ended so many times is FAILED.
 MOST_ATTEMPTS = 3
+# The metrics of one report, and the characters of a name.
+MOST_METRICS, LONGEST_METRIC = 1000, 200
 # A study on agents is paused after so many trials in a row with the same failure.
 MOST_SAME_FAILURES = 10
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -240,7 +242,7 @@ def measure(work: Work, trial: Trial, step: int, metrics: Mapping[str, object], 
         raise InvalidInput("elapsed_seconds", elapsed_seconds, "a finite number of seconds, 0 or more")
     if not metrics:
         raise InvalidInput("metrics", dict(metrics), "at least one metric")
-    measured = {name: _finite(name, value) for name, value in metrics.items()}
+    measured = _measured(metrics)
     before = access.rows(Measurement, work.principal).filter(trial_id=trial.pk, step=step).first()
     if before is not None:
         if before.metrics == measured:
@@ -273,6 +275,16 @@ def check_metrics(work: Work, metrics: Mapping[str, object]) -> dict[str, float]
         if name not in metrics:
             role = "an objective" if name in problem.metrics else "named by an outcome constraint"
             raise InvalidInput(f"metrics.{name}", None, f"a finite number: it is {role} of the study")
+    return _measured(metrics)
+
+
+def _measured(metrics: Mapping[str, object]) -> dict[str, float]:
+    """Return metrics as finite numbers. Raises InvalidInput."""
+    if len(metrics) > MOST_METRICS:
+        raise InvalidInput("metrics", f"{len(metrics)} metrics", f"at most {MOST_METRICS}")
+    for name in metrics:
+        if len(name) > LONGEST_METRIC:
+            raise InvalidInput("metrics", name, f"names of at most {LONGEST_METRIC} characters")
     return {name: _finite(name, value) for name, value in metrics.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -38,8 +39,9 @@ _COLUMNS = (
     "started_at",
     "finished_at",
 )
-# A spreadsheet takes a text that begins with one of these for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet takes a text that begins with one of these for a formula, also after spaces and in full width.
+_FORMULA = ("=", "+", "-", "@")
+_CONTROL = ("\t", "\r", "\n")
 
 
 class _Csv(BaseRenderer):
@@ -145,4 +147,8 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
 
 def _safe(value: object) -> object:
     """Return a value with an apostrophe in front of a text that a spreadsheet would take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    # only the beginning counts, and a text may be long
+    start = unicodedata.normalize("NFKC", value.lstrip()[:1])
+    return f"'{value}" if start.startswith(_FORMULA) or value.startswith(_CONTROL) else value

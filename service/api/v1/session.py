@@ -61,10 +61,10 @@ class Session(View):
 
     @extend_schema(operation_id="signOut", auth=[], responses={204: None})
     def delete(self, request: Request) -> Response:
-        """Sign out; this deletes the cookie."""
+        """Sign out; this ends the session and deletes the cookie."""
         authentication.check_same_origin(request._request)
         response = Response(status=204)
-        authentication.end_session(response)
+        authentication.end_session(request._request, response)
         return response
 
 
