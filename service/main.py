@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+# How long `migrate` waits for a database that is away for a moment.
+MIGRATE_PATIENCE_SECONDS = 30.0
 
 Host = Annotated[
     str, typer.Option(help="Address to listen on. An address that is not loopback needs TLS or --plaintext.")
@@ -133,15 +137,22 @@ def migrate() -> None:
     _become_owner()
     _set_up_django()
     from django.core.management import call_command
+    from django.db import InterfaceError, OperationalError, connections
 
+    from service.core.patience import patiently
     from service.tenancy import protection
 
-    try:
+    def bring_up_to_date() -> None:
         protection.ensure_role(os.environ["TRIMTAB_SERVICE_ROLE"], os.environ.get("TRIMTAB_SERVICE_PASSWORD"))
+        call_command("migrate", interactive=False, skip_checks=True, verbosity=1)
+
+    try:
+        # Each migration is one transaction, so one that was interrupted is done again as a whole.
+        end = time.monotonic() + MIGRATE_PATIENCE_SECONDS
+        patiently(bring_up_to_date, (OperationalError, InterfaceError), end, connections.close_all)
     except protection.CannotMakeRole as error:
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    call_command("migrate", interactive=False, skip_checks=True, verbosity=1)
 
 
 def _become_owner() -> None:
@@ -202,9 +213,14 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
     os.environ.setdefault("TRIMTAB_DATABASE_POOL", "8")
     _set_up_service()
     import uvicorn
+    from django.conf import settings
 
-    uvicorn.run(
+    from service.config import liveness
+
+    config = uvicorn.Config(
         "service.config.asgi:application",
+        callback_notify=liveness.touch,
+        timeout_notify=int(liveness.EVERY_SECONDS),
         host=host,
         port=port,
         log_config=None,
@@ -215,9 +231,15 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
         # This is longer than clients and proxies keep an idle connection (Caddy: two minutes). If the server closed it
         # first, a request that has just been sent would fail.
         timeout_keep_alive=200,
+        limit_concurrency=settings.TRIMTAB_HTTP_CONNECTIONS,
         # An event stream stays open while a browser shows the page, so the stop does not wait for it.
         timeout_graceful_shutdown=2,
     )
+    server = uvicorn.Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -243,6 +265,7 @@ def grpc(
       trimtab-service grpc --host 10.0.0.5 --plaintext     (behind a proxy that encrypts)
     """
     _set_up_service()
+    from service.config import liveness
     from service.rpc.server import run
     from service.rpc.tls import TlsError, chosen
 
@@ -251,7 +274,7 @@ def grpc(
     except TlsError as error:
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    run(host, port, files)
+    run(host, port, files, alive=liveness.keep_touching)
 
 
 @app.command()
@@ -263,10 +286,12 @@ def worker() -> None:
       trimtab-service worker
     """
     _set_up_service()
+    from service.config import liveness
     from service.trials.presence import announce
     from service.workers.compute import warm_up
 
     warm_up()
+    liveness.touch_from_thread()
     announce()
     _consume("compute")
 
@@ -282,6 +307,9 @@ def beat() -> None:
     _set_up_service()
     import threading
 
+    from service.config import liveness
+
+    liveness.touch_from_thread()
     threading.Thread(target=_schedule, name="schedule", daemon=True).start()
     _consume("sweep")
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import django
 import grpc
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connections
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service._gen import tuning_pb2, tuning_pb2_grpc
+from service.core.patience import patiently
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 # Calls to this machine ignore the proxies that the environment names.
 DIRECT_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 DIRECT_GRPC = (("grpc.enable_http_proxy", 0),)
@@ -99,10 +101,12 @@ def main(console: str, address: str) -> None:
     """Print a login link and the line `ready` when everything answers. Raises TimeoutError, ForeignService."""
     end = time.monotonic() + PATIENCE_SECONDS
     django.setup()
-    link = login_link(console)
+    link = patiently(lambda: login_link(console), (OperationalError, InterfaceError), end, connections.close_all)
     wait_for_grpc(address, end)
     wait_for_console(console, end)
-    check_ours(console, address, Path(settings.TRIMTAB_ADMIN_TOKEN_FILE).read_text().strip())
+    token = Path(settings.TRIMTAB_ADMIN_TOKEN_FILE).read_text().strip()
+    # A process that dies in this moment is restarted by the supervisor.
+    patiently(lambda: check_ours(console, address, token), (OSError, grpc.RpcError), end)
     print(f"Sign in to the console, once, within 15 minutes: {link}")
     print(f"ready console={console} grpc={address}", flush=True)
 

@@ -25,6 +25,8 @@ OWNER = "trimtab_owner"
 SERVICE = "trimtab_service"
 # The longest path of a Unix socket on Linux, in bytes.
 SOCKET_PATH_BYTES = 107
+# A server that dies more often while it starts cannot run.
+MOST_DEATHS = 2
 # PostgreSQL refuses to run as root; this account exists everywhere.
 UNPRIVILEGED = "nobody"
 SETTINGS: Mapping[str, str] = {
@@ -132,13 +134,17 @@ class Postgres:
             path.unlink(missing_ok=True)
 
     def wait_until_ready(self, child: Child, seconds: float, pause: Callable[[float], None] = time.sleep) -> None:
-        """Return when the server accepts connections. Raises RuntimeError if it does not within `seconds`.
+        """Return when the server accepts connections; start it again if it dies.
+
+        Raises RuntimeError if it does not within `seconds`, or if it dies several times.
 
         `pause` is called between two attempts with the seconds to wait.
         """
         end = time.monotonic() + seconds
         while not self.ready():
-            if not child.running() or time.monotonic() > end:
+            if not child.running():
+                child.keep_alive()
+            if child.deaths > MOST_DEATHS or time.monotonic() > end:
                 raise RuntimeError(f"PostgreSQL does not start:\n{tail(child.log)}")
             pause(0.03)
 

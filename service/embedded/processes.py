@@ -16,6 +16,9 @@ LOG_BYTES = 5 * 1024 * 1024
 BACK_OFF_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 # A process that has run for this time is restarted without back-off.
 STEADY_SECONDS = 10.0
+# A process that gives no sign of life for this time hangs. It is long, because a machine may be busy.
+HANGING_SECONDS = 60.0
+LONGEST_LOOK_SECONDS = 2.0
 
 
 def start(
@@ -73,15 +76,23 @@ class Child:
     stop_signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 3.0),)
     death_signal: signal.Signals = signal.SIGKILL
     before: Callable[[], None] | None = None
+    # The file that the process touches while it is alive; None: it is not expected to.
+    alive: Path | None = None
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     not_before: float = 0.0
     deaths: int = field(default=0)
+    touched: int = 0
+    silence: float = 0.0
+    looked: float = 0.0
 
     def start(self) -> None:
         """Start the process."""
         if self.before:
             self.before()
+        if self.alive is not None:
+            self.alive.unlink(missing_ok=True)
+        self.touched, self.silence = 0, 0.0
         self.started = time.monotonic()
         self.process = start(self.argv, environment=self.environment, log=self.log, death_signal=self.death_signal)
 
@@ -94,13 +105,33 @@ class Child:
             return None
         code = self.process.poll()
         if code is None:
-            return None
+            return self._end_hanging(now)
         self.process = None
         self.deaths = 1 if now - self.started > STEADY_SECONDS else self.deaths + 1
         delay = BACK_OFF_SECONDS[min(self.deaths, len(BACK_OFF_SECONDS)) - 1]
         self.not_before = now + delay
         end = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return f"{self.name} {end}. It restarts in {delay} s (log: {self.log})"
+
+    def _end_hanging(self, now: float) -> str | None:
+        """Kill the process if it hangs: it has touched its file once, and then not for HANGING_SECONDS."""
+        awake, self.looked = now - self.looked, now
+        if self.alive is None or self.process is None:
+            return None
+        try:
+            touched = self.alive.stat().st_mtime_ns
+        except FileNotFoundError:  # it is still starting
+            return None
+        if touched != self.touched:
+            self.touched, self.silence = touched, 0.0
+            return None
+        # While this process itself did not run (Ctrl-Z, a suspended machine), the others may not have run either.
+        self.silence += min(awake, LONGEST_LOOK_SECONDS)
+        if self.silence < HANGING_SECONDS:
+            return None
+        self.silence = 0.0
+        self.process.kill()
+        return f"{self.name} hangs: it gave no sign of life for {HANGING_SECONDS:g} s. It is killed and restarts"
 
     def running(self) -> bool:
         """Return whether the process is alive."""

@@ -15,13 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from service.core.addresses import is_loopback
 from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
 from service.embedded.processes import Child, stop
 from service.embedded.signals import Waiting
 
 DATABASE = "trimtab"
-START_SECONDS = 60.0
+# A busy machine needs most of a minute for each step.
+START_SECONDS = 180.0
 # A service that has just been killed may still hold its ports.
 PORT_SECONDS = 3.0
 WILDCARDS = ("0.0.0.0", "::", "")  # these are compared with, not bound to  # nosec B104
@@ -84,6 +87,7 @@ class Supervisor:
         try:
             self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._logs.mkdir(exist_ok=True)
+            (self._data / "alive").mkdir(exist_ok=True)
         except OSError as error:
             raise StartError(f"The data folder {self._data} cannot be used: {error.strerror}.") from error
         lock = _Lock(self._data / "service.lock")
@@ -110,8 +114,7 @@ class Supervisor:
         try:
             postgres.prepare(self._pause)
             server = self._add(postgres.child(self._logs / "postgres.log"))
-            postgres.wait_until_ready(server, START_SECONDS, self._pause)
-            postgres.ensure_database(DATABASE)
+            self._prepare_database(postgres, server)
         except RuntimeError as error:
             raise StartError(str(error)) from error
 
@@ -141,8 +144,24 @@ class Supervisor:
             name = "worker" if self._options.workers == 1 else f"worker-{number}"
             self._add(self._child(name, _service("worker"), environment))
 
+    def _prepare_database(self, postgres: Postgres, server: Child) -> None:
+        """Wait for PostgreSQL and make the database; again if a connection breaks meanwhile. Raises RuntimeError."""
+        end = time.monotonic() + START_SECONDS
+        while True:
+            postgres.wait_until_ready(server, START_SECONDS, self._pause)
+            try:
+                postgres.ensure_database(DATABASE)
+                return
+            except psycopg.OperationalError as error:
+                if time.monotonic() > end:
+                    raise RuntimeError(f"PostgreSQL does not stay up: {error}") from error
+            self._pause(0.2)
+
     def _child(self, name: str, argv: Sequence[str], environment: dict[str, str]) -> Child:
-        return Child(name, argv, environment, self._logs / f"{name}.log")
+        alive = self._data / "alive" / name
+        return Child(
+            name, argv, environment | {"TRIMTAB_ALIVE_FILE": str(alive)}, self._logs / f"{name}.log", alive=alive
+        )
 
     def _add(self, child: Child) -> Child:
         child.start()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 import grpc
@@ -47,10 +47,24 @@ OPTIONS = (
 )
 
 
-def run(host: str, port: int, tls: TlsFiles | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; see `serve`. Exit with a message if the port is not available."""
+def run(
+    host: str, port: int, tls: TlsFiles | None = None, *, alive: Callable[[], Coroutine[None, None, None]] | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT; see `serve`. Exit with a message if the port is not available.
+
+    `alive` runs at the same time as the server, in its event loop, until the server ends.
+    """
+
+    async def both() -> None:
+        sign = None if alive is None else asyncio.create_task(alive())
+        try:
+            await serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls=tls)
+        finally:
+            if sign is not None:
+                sign.cancel()
+
     try:
-        asyncio.run(serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls=tls))
+        asyncio.run(both())
     except (OSError, TlsError) as error:
         sys.exit(f"trimtab-service: {error}")
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from service.embedded import processes
 from service.embedded.processes import Child, stop
@@ -93,4 +94,46 @@ def test_a_log_is_kept_small_while_it_is_written(tmp_path: Path) -> None:
         wait_for(lambda: log.read_text() == "after\n", 60, "the process goes on writing at the log's end")
         assert (tmp_path / "it.old.log").stat().st_size > processes.LOG_BYTES
     finally:
+        stop([it])
+
+
+TOUCH = "import sys, time, pathlib\nwhile True:\n    pathlib.Path(sys.argv[1]).touch()\n    time.sleep(0.05)\n"
+
+
+def test_a_process_that_hangs_is_killed_and_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "HANGING_SECONDS", 5.0)
+    alive = tmp_path / "alive"
+    it = child([sys.executable, "-c", TOUCH, str(alive)], tmp_path / "log", alive=alive)
+    it.start()
+    assert it.process is not None
+    wait_for(alive.exists, 60, "it gives a sign of life")
+    first = it.process.pid
+    reported: list[str] = []
+
+    def look() -> bool:
+        reported.extend([message] if (message := it.keep_alive()) else [])
+        return it.process is not None and it.process.pid != first
+
+    os.kill(first, signal.SIGSTOP)
+    try:
+        wait_for(look, 120, "it is another process")
+        assert "it hangs: it gave no sign of life for 5 s" in reported[0]
+        assert "was killed by signal 9" in reported[1]
+    finally:
+        stop([it])
+
+
+def test_a_supervisor_that_did_not_run_itself_kills_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = tmp_path / "alive"
+    it = child(SLEEP, tmp_path / "log", alive=alive)
+    it.start()
+    alive.touch()
+    try:
+        assert it.keep_alive() is None
+        later = time.monotonic() + 10_000
+        monkeypatch.setattr(time, "monotonic", lambda: later)
+        assert it.keep_alive() is None
+        assert it.running()
+    finally:
+        monkeypatch.undo()
         stop([it])
