@@ -67,7 +67,7 @@ def create(
         # The audit trail still names expired tokens.
         access.rows(ApiToken, principal).filter(expires_at__lt=Now()).delete()
         if request_id:
-            access.rows(ApiToken, principal).filter(owner=principal.actor, request_id=request_id).delete()
+            access.rows(ApiToken, principal).filter(_mine(principal), request_id=request_id).delete()
         most = settings.TRIMTAB_TOKENS_PER_TENANT
         if _live(principal).count() >= most:
             message = f"The tenant has {most} valid API tokens, which is the limit. Revoke tokens that nobody uses."
@@ -87,7 +87,7 @@ def list_tokens(principal: Principal, *, everyone: bool = False) -> list[ApiToke
     if everyone:
         require(principal, Action.TOKEN_ALL)
     found = _live(principal)
-    return list((found if everyone else found.filter(owner=principal.actor)).order_by("-created_at", "id"))
+    return list((found if everyone else found.filter(_mine(principal))).order_by("-created_at", "id"))
 
 
 def revoke(principal: Principal, token: str) -> None:
@@ -97,7 +97,7 @@ def revoke(principal: Principal, token: str) -> None:
     """
     check_identifier("token", token, 100, required=True)
     live = _live(principal).filter(_named(token))
-    mine = live.filter(owner=principal.actor)
+    mine = live.filter(_mine(principal))
     if not mine and live:
         require(principal, Action.TOKEN_ALL)
     found = list(mine or live)
@@ -140,6 +140,11 @@ def _note_use(system: Principal, token: ApiToken) -> None:
     if token.last_used_at is None or access.rows(ApiToken, system).filter(stale, pk=token.pk).exists():
         with access.work(system):
             access.rows(ApiToken, system).filter(stale, pk=token.pk).update(last_used_at=Now())
+
+
+def _mine(principal: Principal) -> Q:
+    """Return the condition for tokens of the caller. Of two people with one name, each has their own."""
+    return Q(owner=principal.actor, subject=principal.subject)
 
 
 def _live(principal: Principal) -> QuerySet[ApiToken]:

@@ -262,3 +262,13 @@ def test_an_agent_is_revoked_and_enrolled_again(admin: Principal) -> None:
     enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
     assert code_of(principals.authenticate_bearer, first) == "invalid_credential"
     principals.authenticate_bearer(second)
+
+
+def test_a_person_with_the_name_of_another_has_other_tokens(admin: Principal) -> None:
+    made, _ = tokens.create(admin, name="t", scopes=["read"], request_id="r")
+    namesake = replace(admin, role=Role.MEMBER, subject="another-person")
+    assert tokens.list_tokens(namesake) == []
+    tokens.create(namesake, name="t", scopes=["read"], request_id="s")
+    with pytest.raises(Forbidden):
+        tokens.revoke(namesake, str(made.pk))
+    assert [token.pk for token in tokens.list_tokens(admin)] == [made.pk]
