@@ -97,6 +97,9 @@ def maximised(
     # Activity columns follow from the other columns.
     constant |= dict.fromkeys(range(len(region.levels), pool.shape[1]), 0.0)
     bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double).repeat(1, pool.shape[1])
+    choices = {place: levels.tolist() for place, levels in stepped.items() if len(levels) > 1}
+    for place, one in choices.items():
+        bounds[:, place] = torch.tensor([one[0], one[-1]], dtype=torch.double)
     shared: dict[str, Any] = {"q": 1, "num_restarts": len(best), "fixed_features": constant}
     if search.optimizer_for(region) == CONTINUOUS:
         start = torch.from_numpy(pool[best])[:, None]
@@ -110,19 +113,18 @@ def maximised(
         )
         found = found[:, 0]
     else:
-        levels = {place: levels.tolist() for place, levels in stepped.items() if len(levels) > 1}
         found, _ = optimize_acqf_mixed_alternating(
             acquisition,
             bounds,
-            discrete_dims={place: one for place, one in levels.items() if place not in region.categorical},
-            cat_dims={place: one for place, one in levels.items() if place in region.categorical},
+            discrete_dims={place: one for place, one in choices.items() if place not in region.categorical},
+            cat_dims={place: one for place, one in choices.items() if place in region.categorical},
             raw_samples=search.raw_samples,
             options={"tol": _CLOSE, "num_spray_points": 0},
             **shared,
         )
     rows = region.exact(found.detach().numpy().copy())
     if region.space.constraints:
-        starts = pool[best][: len(rows)]
+        starts = pool[best]
         rows = _feasible(acquisition, region, starts, np.resize(rows, starts.shape), search.chunk, random)
     values = np.concatenate([_scores(acquisition, rows, search.chunk), values])
     return np.asarray(np.vstack([rows, pool])[np.argsort(-values, kind="stable")])
