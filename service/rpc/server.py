@@ -35,7 +35,7 @@ SERVICES = (
 )
 OPTIONS = (
     # Requests between the two limits get a typed error (admission.py). Larger requests are not read.
-    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES + 64 * 1024),
+    ("grpc.max_receive_message_length", 2 * MAX_REQUEST_BYTES),
     ("grpc.max_concurrent_streams", 1000),
     # A port that another process uses is an error. It is not shared.
     ("grpc.so_reuseport", 0),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from typing import Any
 
-import httpx
 import pytest
 
 from service.config.bodies import MAX_ANONYMOUS_BYTES
@@ -61,34 +57,3 @@ def test_a_body_that_does_not_arrive_is_refused(port: int, settings: Any) -> Non
     settings.TRIMTAB_HTTP_BODY_SECONDS = 0.3
     status, problem = exchange(port, "Content-Length: 100\r\n", b"{")
     assert (status, problem["code"], problem["retryable"]) == (408, "request_too_slow", True)
-
-
-def test_streams_have_bounds_and_keep_no_thread(port: int, settings: Any) -> None:
-    settings.TRIMTAB_STREAMS_PER_PRINCIPAL = 30
-    headers = {"Authorization": "Bearer test-token"}
-
-    async def watch() -> tuple[int, int, httpx.Response]:
-        limits = httpx.Limits(max_connections=None)
-        async with (
-            httpx.AsyncClient(
-                base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=PATIENCE, limits=limits
-            ) as web,
-            AsyncExitStack() as stack,
-        ):
-            before = threading.active_count()
-            for _ in range(30):
-                answer = await stack.enter_async_context(web.stream("GET", "/api/v1/events"))
-                assert await anext(answer.aiter_lines()) == "retry: 2000"
-            refused = await web.get("/api/v1/events")
-            return before, threading.active_count(), refused
-
-    before, after, refused = asyncio.run(watch())
-    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (
-        429,
-        "too_many_streams",
-        "1",
-    )
-    # queries of streams have four threads
-    assert after - before < 10
-    with httpx.stream("GET", f"http://127.0.0.1:{port}/api/v1/events", headers=headers, timeout=PATIENCE) as again:
-        assert again.status_code in (200, 429)  # the server notices the end of the others a little later

@@ -43,7 +43,7 @@ def floats(draw: st.DrawFn, name: str) -> Parameter:
             if step >= FINEST_STEP * max(abs(least), abs(most)):
                 return FloatParameter(name, least, most, log=log, step=step)
         case "factor" if least > 0:
-            return FloatParameter(name, least, most, log=log, factor=draw(st.floats(1.01, 10.0)))
+            return FloatParameter(name, least, most, log=log, factor=draw(st.floats(1.5, 10.0)))
     return FloatParameter(name, least, most, log=log)
 
 
