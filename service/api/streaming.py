@@ -1,4 +1,4 @@
-"""Shared parts of event streams. A stream that waits uses no thread and no database connection."""
+"""Shared parts of event streams. A stream that waits uses no database connection, but Django keeps a thread for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads in which streams make queries. Django would keep a thread for each open stream; these few serve all."""
+"""The threads in which streams make queries. A stream's own thread would keep a connection; these few serve all."""
 
 from __future__ import annotations
 
