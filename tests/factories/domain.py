@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 
 from service.algorithms.base import Algorithm, Batch, Cost
 from service.core.errors import JsonValue, TrimtabError
@@ -18,6 +20,7 @@ from service.tenancy.models import Tenant
 from service.tenancy.principal import Principal, Role
 from service.trials.ask import ask as ask_trials
 from service.trials.tell import Reported, complete_trial
+from service.workers import compute
 
 SECONDS = {"metric": "seconds", "goal": "minimize"}
 # Seconds for what waits for another thread: whatever takes longer hangs.
@@ -133,3 +136,24 @@ class ScriptedAlgorithm(Algorithm):
 
     def load(self, state: JsonValue) -> None:
         self.loaded.append(state)
+
+
+@contextmanager
+def computing(operation_id: UUID) -> Iterator[None]:
+    """Another worker computes the operation: it waits inside its `ScriptedAlgorithm` until the end."""
+    ScriptedAlgorithm.gate.clear()
+    ScriptedAlgorithm.entered.clear()
+
+    def work() -> None:
+        try:
+            compute.compute(operation_id)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert ScriptedAlgorithm.entered.wait(PATIENCE)
+    yield
+    ScriptedAlgorithm.gate.set()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import Any
 
@@ -32,10 +31,10 @@ from service.trials.models import DesignerState
 from service.trials.tell import add_trial
 from service.workers import compute
 from tests.factories.domain import (
-    PATIENCE,
     SECONDS,
     ScriptedAlgorithm,
     ask,
+    computing,
     make_execution,
     make_spec,
     refused,
@@ -252,21 +251,9 @@ class TestCostly(Scripted):
     def test_a_change_during_a_computation_causes_it_to_run_again(self, principal: Principal, sent: list[Any]) -> None:
         name = create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
         asked = ask_trials(principal, name)
-        ScriptedAlgorithm.gate.clear()
-
-        def work() -> None:
-            try:
-                compute.compute(asked.operation.id)
-            finally:
-                connection.close()
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        assert ScriptedAlgorithm.entered.wait(PATIENCE)
-        changed(principal, name, x={"max": 0.9})
-        sent.clear()
-        ScriptedAlgorithm.gate.set()
-        thread.join(PATIENCE)
+        with computing(asked.operation.id):
+            changed(principal, name, x={"max": 0.9})
+            sent.clear()
         operation = access.rows(Operation, principal).get()
         assert (operation.state, operation.trial_numbers, sent) == ("PENDING", [], [asked.operation.id])
         assert not access.rows(DesignerState, principal).exists()

@@ -34,6 +34,7 @@ from tests.factories.domain import (
     SECONDS,
     ScriptedAlgorithm,
     ask,
+    computing,
     make_execution,
     make_spec,
     refused,
@@ -449,21 +450,9 @@ class TestCostly(Scripted):
     def test_a_suggestion_for_the_old_space_is_computed_again(self, principal: Principal, sent: list[Any]) -> None:
         name = create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
         asked = ask_trials(principal, name)
-        ScriptedAlgorithm.gate.clear()
-
-        def work() -> None:
-            try:
-                compute.compute(asked.operation.id)
-            finally:
-                connection.close()
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        assert ScriptedAlgorithm.entered.wait(PATIENCE)
-        edited(principal, name, fix={"n": 1})
-        sent.clear()
-        ScriptedAlgorithm.gate.set()
-        thread.join(PATIENCE)
+        with computing(asked.operation.id):
+            edited(principal, name, fix={"n": 1})
+            sent.clear()
         operation = access.rows(Operation, principal).get()
         assert (operation.state, operation.trial_numbers, sent) == ("PENDING", [], [asked.operation.id])
         compute.compute(asked.operation.id)

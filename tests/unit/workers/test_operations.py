@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +23,7 @@ from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.tell import complete_trial
 from service.workers import compute, sweep
-from tests.factories.domain import PATIENCE, ScriptedAlgorithm, make_execution, make_spec, study_name
+from tests.factories.domain import PATIENCE, ScriptedAlgorithm, computing, make_execution, make_spec, study_name
 from tests.factories.service import wait_for
 
 
@@ -48,27 +45,6 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def study(principal: Principal) -> str:
     return create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
-
-
-@contextmanager
-def running(detail: OperationDetail) -> Iterator[None]:
-    """The operation is being computed by another worker, which waits inside its algorithm until the end."""
-    ScriptedAlgorithm.gate.clear()
-    ScriptedAlgorithm.entered.clear()
-
-    def work() -> None:
-        try:
-            compute.compute(detail.operation.id)
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert ScriptedAlgorithm.entered.wait(PATIENCE)
-    yield
-    ScriptedAlgorithm.gate.set()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -133,7 +109,7 @@ def test_operations_of_a_study_are_computed_in_order_and_see_each_other(
     first, second, third = (ask_trials(principal, study) for _ in range(3))
     compute.compute(third.operation.id)
     assert row(third).state == "PENDING"
-    with running(first):
+    with computing(first.operation.id):
         compute.compute(second.operation.id)
         assert (row(first).state, row(second).state) == ("RUNNING", "PENDING")
         enqueued.clear()
@@ -190,7 +166,7 @@ def test_an_exhausted_algorithm_gives_fewer_and_says_so(principal: Principal, st
 
 def test_an_operation_of_a_study_that_is_paused_meanwhile_fails(principal: Principal, study: str) -> None:
     early, late = ask_trials(principal, study), ask_trials(principal, study)
-    with running(early):
+    with computing(early.operation.id):
         update_state(principal, study, "PAUSED")
     compute.compute(late.operation.id)
     for detail in (early, late):
@@ -200,7 +176,7 @@ def test_an_operation_of_a_study_that_is_paused_meanwhile_fails(principal: Princ
 
 def test_a_study_that_is_deleted_meanwhile_takes_its_operation_along(principal: Principal, study: str) -> None:
     asked = ask_trials(principal, study)
-    with running(asked):
+    with computing(asked.operation.id):
         delete_study(principal, study)
     compute.compute(asked.operation.id)
     assert not access.rows(Operation, principal).exists()
@@ -209,7 +185,7 @@ def test_a_study_that_is_deleted_meanwhile_takes_its_operation_along(principal: 
 @pytest.mark.usefixtures("quiet")
 def test_a_quiet_worker_is_marked_and_its_result_still_counts(principal: Principal, study: str) -> None:
     asked = ask_trials(principal, study)
-    with running(asked):
+    with computing(asked.operation.id):
         silent_for(asked, 11)
         sweep.sweep()
         assert row(asked).state == "STALE"
@@ -220,7 +196,7 @@ def test_a_quiet_worker_is_marked_and_its_result_still_counts(principal: Princip
 def test_a_worker_that_beats_again_is_running_again(principal: Principal, study: str, settings: Any) -> None:
     settings.TRIMTAB_OPERATION_STALE_SECONDS = 0.5
     asked = ask_trials(principal, study)
-    with running(asked):
+    with computing(asked.operation.id):
         silent_for(asked, 20, state="STALE")
         wait_for(lambda: row(asked).state == "RUNNING", PATIENCE, "it has beaten")
     assert row(asked).state == "SUCCEEDED"
@@ -231,7 +207,7 @@ def test_the_operation_of_a_lost_worker_is_computed_again(
     principal: Principal, study: str, enqueued: list[str]
 ) -> None:
     asked = ask_trials(principal, study, count=2)
-    with running(asked):
+    with computing(asked.operation.id):
         silent_for(asked, 31)
         enqueued.clear()
         sweep.sweep()
@@ -250,7 +226,7 @@ def test_the_operation_of_a_lost_worker_is_computed_again(
 @pytest.mark.usefixtures("quiet")
 def test_a_worker_that_comes_back_before_another_took_over_is_welcome(principal: Principal, study: str) -> None:
     asked = ask_trials(principal, study)
-    with running(asked):
+    with computing(asked.operation.id):
         silent_for(asked, 31)
         sweep.sweep()
         assert row(asked).state == "PENDING"
