@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import torch
 from threadpoolctl import ThreadpoolController
 
 from service.algorithms.gp import multi
@@ -252,3 +253,4 @@ class GpAlgorithm(ModelBased):
 def _limit_threads(threads: int) -> None:
     """Limit linear algebra to `threads` threads, because matrices are small and a machine runs many workers."""
     ThreadpoolController().limit(limits=threads)
+    torch.set_num_threads(threads)
