@@ -39,6 +39,8 @@ class Evidence:
         left, right = rows[self._first], rows[self._second]
         self._squares = (left[:, numeric] - right[:, numeric]) ** 2
         self._differ = (left[:, categorical] != right[:, categorical]) / max(len(categorical), 1)
+        effects = layout.effects
+        self._alike = np.zeros((len(left), 0)) if effects is None else effects.correlations(left, right)
 
     def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the log density up to constants, and its gradient.
@@ -58,7 +60,9 @@ class Evidence:
         covariance = np.zeros((count, count))
         flat = covariance.ravel()
         flat[self._flat] = scale * correlation
-        flat[:: count + 1] = scale * (1.0 + JITTER) + noise * self.points.share + self.points.added
+        effects = np.exp(theta[split + choices : -2])
+        flat[self._flat] += self._alike @ effects
+        flat[:: count + 1] = effects.sum() + scale * (1.0 + JITTER) + noise * self.points.share + self.points.added
         # Row-major lower is column-major upper: LAPACK works in place.
         factor, failed = lapack.dpotrf(covariance.T, lower=0, overwrite_a=1)
         if failed:
@@ -82,6 +86,7 @@ class Evidence:
         agreed = pairs * correlation
         if choices:
             gradient[split : split + choices] += scale * inverse * (self._differ.T @ agreed)
+        gradient[split + choices : -2] += effects * (self._alike.T @ pairs + 0.5 * diagonal.sum())
         gradient[-2] += scale * (agreed.sum() + 0.5 * (1.0 + JITTER) * diagonal.sum())
         gradient[-1] += 0.5 * (noise * (self.points.share @ diagonal) - degrees + spread)
         return float(value), gradient
@@ -123,7 +128,8 @@ class Conditioned:
         self._inverse = np.exp(-theta[:split])
         self._unlike = np.exp(-np.exp(-theta[split : split + choices]) / max(choices, 1))
         self.scale, self.noise = math.exp(theta[-2]), math.exp(theta[-1])
-        self.points = points
+        self.effects = np.exp(theta[split + choices : -2])
+        self.points, self._main = points, layout.effects
         self._scaled = points.rows[:, self._numeric] * self._inverse
         self._lengths = (self._scaled**2).sum(1)
         added = self.noise * points.share + points.added + JITTER * self.scale
@@ -142,7 +148,10 @@ class Conditioned:
         decay = self.scale * np.exp(-root)
         for unlike, column in zip(self._unlike, self._categorical, strict=True):
             decay *= np.where(rows[:, column, None] != self.points.rows[:, column], unlike, 1.0)
-        return np.asarray(decay * (1.0 + root + (5.0 / 3.0) * squares))
+        found = np.asarray(decay * (1.0 + root + (5.0 / 3.0) * squares))
+        if self._main is not None:
+            found += self._main.features(rows, self.effects) @ self._main.features(self.points.rows, self.effects).T
+        return found
 
 
 def _cholesky(covariance: FloatArray, added: FloatArray, scale: float) -> FloatArray:

@@ -213,7 +213,7 @@ class Fits:
             return
         for key, data in stored.items():
             fit = _Fit.from_json(data)
-            if fit is not None and len(fit.theta) == len(self._layout.numeric) + len(self._layout.categorical) + 2:
+            if fit is not None and len(fit.theta) == self._layout.size:
                 self._remember(key, fit)
 
     def _from_scratch(self, first: Runs, kind: Kind) -> _Fit:

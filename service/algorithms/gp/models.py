@@ -2,7 +2,8 @@
 
 The model is `botorch.models.SingleTaskGP` with a constant mean and a Matérn kernel (nu = 5/2) with a lengthscale for
 each numeric column, times a Hamming kernel for the categorical columns. The lengthscales have log-normal priors that
-grow with the square root of the dimension [hvarfner-2024]. `closed_form` has its fit routine.
+grow with the square root of the dimension [hvarfner-2024]. With many flags and choices, the sum of their main effects
+is added (`effects`). `closed_form` has its fit routine.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from botorch.models import SingleTaskGP
 from botorch.models.kernels import CategoricalKernel
 from botorch.models.transforms.input import InputTransform
 from gpytorch.constraints import Interval
-from gpytorch.kernels import Kernel, MaternKernel, ProductKernel, ScaleKernel
+from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, ProductKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from service.algorithms.gp.effects import VARIETY, Effects, MainEffects
 from service.algorithms.gp.region import Region
 from service.core.encoding import Encoding, FloatArray
 
@@ -32,10 +34,14 @@ _LEAST_NOISE = 1e-9
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the encoding that the kernel compares by distance, and those that it compares by equality."""
+    """The columns of the encoding that the kernel compares by distance, and those that it compares by equality.
+
+    `effects`: the columns whose main effects are added; None: no main effects.
+    """
 
     numeric: tuple[int, ...]
     categorical: tuple[int, ...]
+    effects: Effects | None = None
 
     @classmethod
     def of(cls, encoding: Encoding) -> Layout:
@@ -55,21 +61,31 @@ class Layout:
                 condition = conditions[column.name]
                 assert condition is not None
                 # Parameters with the same condition are active together.
-                if condition not in known and kinds[condition.parent] not in ("categorical", "bool"):
+                if condition not in known and kinds[condition.parent] not in ("categorical", "boolean"):
                     known.add(condition)
                     numeric.append(place)
             elif column.size != 1:
                 (categorical if column.kind == "categorical" else numeric).append(place)
         # Without a column that varies, a constant one keeps the kernel from being empty.
-        return cls(tuple(numeric) if numeric or categorical else (0,), tuple(categorical))
+        return cls(tuple(numeric) if numeric or categorical else (0,), tuple(categorical), Effects.of(encoding.columns))
+
+    @property
+    def size(self) -> int:
+        """The number of hyper-parameters."""
+        return len(self.numeric) + len(self.categorical) + self.terms + 2
+
+    @property
+    def terms(self) -> int:
+        """The number of columns with main effects."""
+        return 0 if self.effects is None else len(self.effects.columns)
 
 
 @dataclass(frozen=True)
 class Prior:
     """A normal prior of the logarithms of the hyper-parameters, with bounds.
 
-    Their order is: numeric lengthscales, categorical lengthscales, the kernel's scale, the noise variance. Outcomes are
-    standardised and columns are in [0, 1].
+    Their order is: numeric lengthscales, categorical lengthscales, the variances of the main effects, the kernel's
+    scale, the noise variance. Outcomes are standardised and columns are in [0, 1].
     """
 
     mean: FloatArray
@@ -87,6 +103,7 @@ class Prior:
         parts = [
             *[(scaled, 1.0, math.log(0.02), math.log(1e3))] * count,
             *[(0.0, 1.0, math.log(0.01), math.log(1e3))] * choices,
+            *[(-math.log(max(layout.terms, 1)), VARIETY, math.log(1e-6), math.log(1e2))] * layout.terms,
             (0.0, 1.0, math.log(0.01), math.log(1e3)),
             noise,
         ]
@@ -189,11 +206,17 @@ def surrogate(
             kernels.append(kind(**options, **({"nu": 2.5} if kind is MaternKernel else {})).double())
             kernels[-1].lengthscale = values
             kernels[-1].register_prior("lengthscale_prior", density, "lengthscale")
-    values, bounds, density = _hyper_parameter(prior, theta, split + choices, split + choices + 1)
     product = kernels[0] if len(kernels) == 1 else kernels[0] * kernels[1]
-    covariance = ScaleKernel(product, outputscale_constraint=bounds).double()
+    values, bounds, density = _hyper_parameter(prior, theta, len(theta) - 2, len(theta) - 1)
+    covariance: Kernel = ScaleKernel(product, outputscale_constraint=bounds).double()
     covariance.outputscale = values[0]
     covariance.register_prior("outputscale_prior", density, "outputscale")
+    if layout.effects is not None:
+        values, bounds, density = _hyper_parameter(prior, theta, split + choices, split + choices + layout.terms)
+        effects = MainEffects(layout.effects, bounds).double()
+        effects.variance = values
+        effects.register_prior("variance_prior", density, "variance")
+        covariance = covariance + effects
     variances = math.exp(theta[-1]) * points.share + points.added
     with gpytorch.settings.min_fixed_noise(double_value=_LEAST_NOISE):
         model = SingleTaskGP(
@@ -214,8 +237,11 @@ def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]
 
     It takes a fifth of the time of the model's own kernel, whose work is mostly bookkeeping.
     """
-    scale = model.covar_module.outputscale
-    inner = model.covar_module.base_kernel
+    scaled_kernel, effects = model.covar_module, None
+    if isinstance(scaled_kernel, AdditiveKernel):
+        scaled_kernel, effects = scaled_kernel.kernels
+        known = effects.features(points).T
+    scale, inner = scaled_kernel.outputscale, scaled_kernel.base_kernel
     parts = {type(one): one for one in (inner.kernels if isinstance(inner, ProductKernel) else [inner])}
     matern, hamming = parts.get(MaternKernel), parts.get(CategoricalKernel)
     if matern is not None:
@@ -233,6 +259,8 @@ def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]
             found = found * (1.0 + distance + distance.square() / 3.0) * (-distance).exp()
         if hamming is not None:
             found = found * ((rows[:, categorical, None] != codes) * unlike).sum(1).exp()
+        if effects is not None:
+            found = found + effects.features(rows) @ known
         return found
 
     return covariances

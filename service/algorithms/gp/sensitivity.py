@@ -85,9 +85,11 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
         found = np.cos(at[:, numeric] @ frequencies + phases) * math.sqrt(2.0 * posterior.scale / _FEATURES)
         for column, (codes, sign) in zip(categorical, signs, strict=True):
             found *= sign[np.searchsorted(codes, at[:, column])]
-        return np.asarray(found)
+        if layout.effects is None:
+            return np.asarray(found)
+        return np.hstack([found, layout.effects.features(at, posterior.effects)])
 
-    weights = random.standard_normal((_FEATURES, functions))
+    weights = random.standard_normal((features(rows[:1]).shape[1], functions))
     noise = np.sqrt(posterior.noise * known.share + known.added)[:, None] * random.standard_normal(
         (len(known.rows), functions)
     )

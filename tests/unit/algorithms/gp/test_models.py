@@ -13,6 +13,7 @@ from botorch.models.utils.gpytorch_modules import (
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from service.algorithms.gp.closed_form import Conditioned, Evidence
+from service.algorithms.gp.effects import Effects
 from service.algorithms.gp.fits import Ensemble, Fits, Kind
 from service.algorithms.gp.models import Active, Layout, Points, Prior, kernel_of, surrogate
 from service.algorithms.gp.posterior import Posterior
@@ -28,7 +29,12 @@ from service.core.space import (
     Space,
 )
 
-LAYOUTS = [Layout((0, 1, 2), ()), Layout((0, 2), (1, 3)), Layout((), (1, 3))]
+LAYOUTS = [
+    Layout((0, 1, 2), ()),
+    Layout((0, 2), (1, 3)),
+    Layout((), (1, 3)),
+    Layout((0, 2), (1, 3), Effects((1, 2, 3), (3, 2, 3))),
+]
 
 
 def data(layout: Layout, count: int = 15) -> Points:
@@ -37,6 +43,8 @@ def data(layout: Layout, count: int = 15) -> Points:
     points = random.random((count, 4))
     for column in layout.categorical:
         points[:, column] = random.integers(0, 3, count) / 2
+    if layout.effects is not None:
+        points[:, 2] = random.integers(0, 2, count)
     outcomes = np.sin(5 * points[:, 0]) + points[:, 1] + 0.1 * random.normal(size=count)
     added = np.zeros(count)
     added[-1] = 0.3
@@ -208,6 +216,11 @@ def test_the_layout_has_one_activity_column_for_each_condition_on_a_number() -> 
         ]
     )
     assert Layout.of(Encoding(space)).numeric == (0, 1, 2, 3, 4, 6)
+
+
+def test_the_layout_has_no_activity_column_for_a_condition_on_a_flag() -> None:
+    space = Space.build([BoolParameter("huge"), FloatParameter("x", 0, 1, condition=Condition("huge", (True,)))])
+    assert Layout.of(Encoding(space)).numeric == (0, 1)
 
 
 def test_an_optimiser_cannot_move_inactive_columns() -> None:
