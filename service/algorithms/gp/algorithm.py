@@ -4,7 +4,6 @@
 design, processes are fitted to the measurements (`known`, `fits`). An objective has one with a prior of long
 lengthscales and one with short ones, because neither suits all systems: with both, the median distance on a noisy
 function of six parameters fell from 23 to 14 %, with 20 seeds by which nothing was chosen (tests/benchmarks/quality).
-With at least 8 flags and choices, the processes add main effects (`effects`).
 
 Each suggestion is the configuration with the largest log expected improvement under noise, averaged over both, with
 account of running trials; for several objectives see `multi`. With the option `per_second` it is divided by the time

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 from scipy.linalg import blas, lapack, solve_triangular
 from scipy.optimize import minimize
 
@@ -150,7 +151,8 @@ class Conditioned:
             decay *= np.where(rows[:, column, None] != self.points.rows[:, column], unlike, 1.0)
         found = np.asarray(decay * (1.0 + root + (5.0 / 3.0) * squares))
         if self._main is not None:
-            found += self._main.features(rows, self.effects) @ self._main.features(self.points.rows, self.effects).T
+            both = torch.from_numpy(rows), torch.from_numpy(self.points.rows)
+            found += self._main.covariances(*both, torch.from_numpy(self.effects)).numpy()
         return found
 
 

@@ -1,20 +1,20 @@
-"""The main effects of flags and choices: the part of an outcome that is a sum over parameters [duvenaud-2011].
+"""The main effects of parameters: the part of an outcome that is a sum over parameters [duvenaud-2011, section 2].
 
-A Matérn kernel has a lengthscale for each flag. After few trials, the most probable lengthscales of most flags are
-long, as if these flags were known to have no effect. A search then changes one flag at a time, and mostly one that does
-nothing. A main effect has a variance with a prior that is hardly wide, so that the effect of a flag is unknown until
-trials show it, and a suggestion changes many such flags at once.
+The Matérn kernel has a lengthscale for each parameter. After few trials, the most probable lengthscales of many
+parameters are long, as if these were known to have no effect. A search then changes few parameters at a time, and
+mostly such that do nothing. A main effect has a variance whose prior is narrow, so that the effect of a parameter is
+unknown until trials show it, and a suggestion changes many parameters at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from gpytorch.constraints import Interval
 from gpytorch.kernels import Kernel
@@ -22,55 +22,102 @@ from torch import Tensor
 
 from service.core.encoding import Column, FloatArray
 
-IntArray: TypeAlias = npt.NDArray[np.int_]
+Features: TypeAlias = Callable[[FloatArray], FloatArray]
 
-# With fewer flags and choices than this, there are no main effects.
-_FEWEST = 8
+# With fewer parameters than this, there are no main effects.
+_FEWEST = 2
+# The lengthscale of a numeric parameter's effect; the range is 1.
+_LENGTH = 0.5
 # The standard deviation of the logarithm of an effect's variance.
 VARIETY = 0.3
 
 
 @dataclass(frozen=True)
 class Effects:
-    """The columns with main effects, and the numbers of their levels.
+    """The columns with main effects, first those that are compared by distance, then those of flags and choices.
 
-    The effects of a column's k levels are exchangeable and have the sum 0, so that two of them have the correlation
-    -1 / (k - 1).
+    The effects of the levels of a flag or a choice are exchangeable and have the sum 0, so that two of k levels have
+    the correlation -1 / (k - 1). `sizes`: the numbers of levels.
     """
 
-    columns: tuple[int, ...]
+    numeric: tuple[int, ...]
+    discrete: tuple[int, ...]
     sizes: tuple[int, ...]
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Effects | None:
-        """Return the effects of flags and choices; None if there are few of them."""
-        sizes = {
-            place: column.size
-            for place, column in enumerate(columns)
-            if column.kind in ("boolean", "categorical") and column.size is not None and column.size > 1
+        """Return the effects of all parameters that can vary; None if there are too few."""
+        varied = [(place, one) for place, one in enumerate(columns) if one.kind != "activity" and one.size != 1]
+        discrete = {
+            place: one.size for place, one in varied if one.kind in ("boolean", "categorical") and one.size is not None
         }
-        return cls(tuple(sizes), tuple(sizes.values())) if len(sizes) >= _FEWEST else None
+        numeric = tuple(place for place, _ in varied if place not in discrete)
+        return cls(numeric, tuple(discrete), tuple(discrete.values())) if len(varied) >= _FEWEST else None
+
+    @property
+    def count(self) -> int:
+        """The number of columns with main effects."""
+        return len(self.numeric) + len(self.discrete)
 
     def correlations(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return the correlations of each column's effects, [p, columns], in p pairs of rows, [p, d] each."""
-        columns = list(self.columns)
-        return np.where(left[:, columns] == right[:, columns], 1.0, -1.0 / (np.array(self.sizes) - 1.0))
+        found = np.empty((len(left), self.count))
+        for rank, place in enumerate(self.numeric):
+            found[:, rank] = _matern(torch.from_numpy(left[:, place] - right[:, place])).numpy()
+        discrete = list(self.discrete)
+        alike = left[:, discrete] == right[:, discrete]
+        found[:, len(self.numeric) :] = np.where(alike, 1.0, -1.0 / (np.array(self.sizes) - 1.0))
+        return found
 
-    def features(self, rows: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return features of rows, [..., k], whose products are the covariances; k is the number of all levels.
+    def covariances(self, left: Tensor, right: Tensor, variances: Tensor) -> Tensor:
+        """Return the covariances of b and n rows, [b, n]. `variances`: [columns]."""
+        split = len(self.numeric)
+        features = self._features(variances[split:])
+        found = features(left) @ features(right).transpose(-1, -2)
+        for place, variance in zip(self.numeric, variances[:split], strict=True):
+            found = found + variance * _matern(left[..., :, None, place] - right[..., None, :, place])
+        return found
 
-        `variances`: [columns]. An effect is a random number for each level, less the mean of these numbers.
+    def drawn(self, variances: FloatArray, features: int, random: np.random.Generator) -> Features:
+        """Return features of rows, [n, k], that give a draw of the effects if multiplied by standard normal numbers.
+
+        The numeric ones have random frequencies [wilson-2021], of which there are `features`.
+        """
+        split = len(self.numeric)
+        total = float(variances[:split].sum())
+        columns = random.choice(split, features, p=variances[:split] / total) if split else np.zeros(0, dtype=int)
+        places = np.array(self.numeric, dtype=int)[columns]
+        frequencies = matern_frequencies(random, len(places)) / _LENGTH
+        phases = random.uniform(0, 2 * math.pi, len(places))
+        of_levels = self._features(torch.from_numpy(variances[split:]))
+
+        def found(rows: FloatArray) -> FloatArray:
+            waves = np.cos(rows[:, places] * frequencies + phases) * math.sqrt(2.0 * total / features)
+            return np.hstack([waves, of_levels(torch.from_numpy(rows)).numpy()])
+
+        return found
+
+    def _features(self, variances: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the function from rows to features, [..., k], whose products are the covariances of flags and choices.
+
+        An effect is a random number for each level, less the mean of these numbers. k: the number of all levels.
         """
         places, levels, sizes, which = self._levels
-        has = np.abs(rows[..., places] - levels) < 0.5 / (sizes - 1.0)
-        return np.asarray((has - 1.0 / sizes) * np.sqrt(variances[which] * sizes / (sizes - 1.0)))
+        weights = (variances[which] * sizes / (sizes - 1.0)).sqrt()
+
+        def features(rows: Tensor) -> Tensor:
+            has = (rows[..., places] - levels).abs() < 0.5 / (sizes - 1.0)
+            return (has.double() - 1.0 / sizes) * weights
+
+        return features
 
     @cached_property
-    def _levels(self) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
-        """For each level of each column: the column, the level's code, the number of levels, the column's rank."""
-        which = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        levels = np.concatenate([np.linspace(0.0, 1.0, size) for size in self.sizes])
-        return np.array(self.columns)[which], levels, np.array(self.sizes, dtype=np.float64)[which], which
+    def _levels(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """For each level of each flag and choice: the column, the level's code, the number of levels, the rank."""
+        which = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.sizes, dtype=torch.long))
+        levels = [torch.linspace(0.0, 1.0, size, dtype=torch.double) for size in self.sizes]
+        places, sizes = torch.tensor(self.discrete, dtype=torch.long), torch.tensor(self.sizes, dtype=torch.double)
+        return places[which], torch.cat([torch.zeros(0, dtype=torch.double), *levels]), sizes[which], which
 
 
 class MainEffects(Kernel):  # type: ignore[misc] # GPyTorch has no types.
@@ -80,8 +127,8 @@ class MainEffects(Kernel):  # type: ignore[misc] # GPyTorch has no types.
 
     def __init__(self, effects: Effects, variance_constraint: Interval) -> None:
         super().__init__()
-        self._effects = effects
-        self.register_parameter("raw_variance", torch.nn.Parameter(torch.zeros(len(effects.columns))))
+        self.effects = effects
+        self.register_parameter("raw_variance", torch.nn.Parameter(torch.zeros(effects.count)))
         self.register_constraint("raw_variance", variance_constraint)
 
     @property
@@ -94,11 +141,22 @@ class MainEffects(Kernel):  # type: ignore[misc] # GPyTorch has no types.
     def variance(self, value: Tensor) -> None:
         self.initialize(raw_variance=self.raw_variance_constraint.inverse_transform(value))
 
-    def features(self, rows: Tensor) -> Tensor:
-        """Return features of rows, [..., k], whose products are the covariances. They have no gradient."""
-        return torch.from_numpy(self._effects.features(rows.detach().numpy(), self.variance.detach().numpy()))
-
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """Return the covariances of two lists of rows, or of their pairs."""
-        first, second = self.features(x1), self.features(x2)
-        return (first * second).sum(-1) if diag else first @ second.transpose(-1, -2)
+        if diag:
+            return self.effects.covariances(x1[..., None, :], x2[..., None, :], self.variance)[..., 0, 0]
+        return self.effects.covariances(x1, x2, self.variance)
+
+
+def matern_frequencies(random: np.random.Generator, *shape: int) -> FloatArray:
+    """Return random frequencies of the Matérn kernel (nu = 5/2) with lengthscale 1; the last axis counts features.
+
+    Its spectral density is Student's, with twice nu degrees of freedom.
+    """
+    return np.asarray(random.standard_normal(shape) / np.sqrt(random.chisquare(5, shape[-1]) / 5))
+
+
+def _matern(distance: Tensor) -> Tensor:
+    """Return the Matérn correlation (nu = 5/2)."""
+    scaled = distance.abs() * (math.sqrt(5.0) / _LENGTH)
+    return (1.0 + scaled + scaled.square() / 3.0) * (-scaled).exp()

@@ -2,8 +2,8 @@
 
 The model is `botorch.models.SingleTaskGP` with a constant mean and a Matérn kernel (nu = 5/2) with a lengthscale for
 each numeric column, times a Hamming kernel for the categorical columns. The lengthscales have log-normal priors that
-grow with the square root of the dimension [hvarfner-2024]. With many flags and choices, the sum of their main effects
-is added (`effects`). `closed_form` has its fit routine.
+grow with the square root of the dimension [hvarfner-2024]. The sum of the parameters' main effects is added
+(`effects`). `closed_form` has its fit routine.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Layout:
     @property
     def terms(self) -> int:
         """The number of columns with main effects."""
-        return 0 if self.effects is None else len(self.effects.columns)
+        return 0 if self.effects is None else self.effects.count
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]
     scaled_kernel, effects = model.covar_module, None
     if isinstance(scaled_kernel, AdditiveKernel):
         scaled_kernel, effects = scaled_kernel.kernels
-        known = effects.features(points).T
+        variances = effects.variance
     scale, inner = scaled_kernel.outputscale, scaled_kernel.base_kernel
     parts = {type(one): one for one in (inner.kernels if isinstance(inner, ProductKernel) else [inner])}
     matern, hamming = parts.get(MaternKernel), parts.get(CategoricalKernel)
@@ -260,7 +260,7 @@ def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]
         if hamming is not None:
             found = found * ((rows[:, categorical, None] != codes) * unlike).sum(1).exp()
         if effects is not None:
-            found = found + effects.features(rows) @ known
+            found = found + effects.effects.covariances(rows, points, variances)
         return found
 
     return covariances

@@ -18,12 +18,13 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from service.algorithms.gp.closed_form import Conditioned
+from service.algorithms.gp.effects import matern_frequencies
 from service.algorithms.gp.fits import Ensemble, Process
 from service.core.encoding import Encoding, FloatArray
 from service.core.sensitivity import Sensitivity, Share
 
 _FUNCTIONS = 64
-_FEATURES = 1024
+_FEATURES, _EFFECT_FEATURES = 1024, 256
 # Rows of a design, a power of two, such that all its points together are not many more than the last.
 _FEWEST_ROWS, _MOST_ROWS, _MOST_POINTS = 64, 1024, 2**14
 # A drawn function is cut off at this share of the measured range beyond it. In unexplored parts of the space, the
@@ -67,9 +68,7 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
     posterior = Conditioned(layout, process.theta, known)
     numeric, categorical = list(layout.numeric), list(layout.categorical)
     split, choices = len(numeric), len(categorical)
-    # The spectral density of a Matérn kernel is Student's, with twice nu degrees of freedom.
-    normal = random.standard_normal((split, _FEATURES))
-    frequencies = normal / np.exp(process.theta[:split])[:, None] / np.sqrt(random.chisquare(5, _FEATURES) / 5)
+    frequencies = matern_frequencies(random, split, _FEATURES) / np.exp(process.theta[:split])[:, None]
     phases = random.uniform(0, 2 * math.pi, _FEATURES)
     # Different choices have the correlation `unlike`. A feature depends on them with the remaining probability, through
     # a sign for each choice.
@@ -81,13 +80,15 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
         sign = random.choice([-1.0, 1.0], (len(codes), _FEATURES))
         signs.append((codes, np.where(minded[place], sign, 1.0)))
 
+    effects = None
+    if layout.effects is not None:
+        effects = layout.effects.drawn(posterior.effects, _EFFECT_FEATURES, random)
+
     def features(at: FloatArray) -> FloatArray:
         found = np.cos(at[:, numeric] @ frequencies + phases) * math.sqrt(2.0 * posterior.scale / _FEATURES)
         for column, (codes, sign) in zip(categorical, signs, strict=True):
             found *= sign[np.searchsorted(codes, at[:, column])]
-        if layout.effects is None:
-            return np.asarray(found)
-        return np.hstack([found, layout.effects.features(at, posterior.effects)])
+        return np.asarray(found if effects is None else np.hstack([found, effects(at)]))
 
     weights = random.standard_normal((features(rows[:1]).shape[1], functions))
     noise = np.sqrt(posterior.noise * known.share + known.added)[:, None] * random.standard_normal(

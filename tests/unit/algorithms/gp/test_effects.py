@@ -1,37 +1,54 @@
-"""The main effects of flags and choices."""
+"""The main effects of parameters."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from service.algorithms import registry
 from service.algorithms.gp.effects import Effects
 from service.algorithms.gp.models import Layout
-from service.core.encoding import Encoding
+from service.core.encoding import Encoding, FloatArray
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
-from service.core.space import BoolParameter, CategoricalParameter, FloatParameter, Space
+from service.core.space import BoolParameter, CategoricalParameter, FloatParameter, IntParameter, Space
 from service.core.trial import TrialRecord
 
-EFFECTS = Effects((0, 2), (2, 3))
+EFFECTS = Effects((1,), (0, 2), (2, 3))
+VARIANCES = np.array([1.0, 2.0, 3.0])
 
 
-def test_the_correlations_of_levels_have_the_sum_0() -> None:
+def covariances(rows: FloatArray) -> FloatArray:
+    points = torch.from_numpy(rows)
+    return EFFECTS.covariances(points, points, torch.from_numpy(VARIANCES)).numpy()
+
+
+def test_the_effects_of_levels_have_the_sum_0() -> None:
     rows = np.array([[flag, 0.5, choice] for flag in (0.0, 1.0) for choice in (0.0, 0.5, 1.0)])
-    variances = np.array([2.0, 3.0])
-    features = EFFECTS.features(rows, variances)
-    covariance = features @ features.T
-    np.testing.assert_allclose(np.diagonal(covariance), 5.0)
-    np.testing.assert_allclose(covariance.sum(0), 0.0, atol=1e-12)
-    left, right = np.repeat(rows, 6, 0), np.tile(rows, (6, 1))
-    np.testing.assert_allclose(EFFECTS.correlations(left, right) @ variances, covariance.ravel())
+    found = covariances(rows)
+    np.testing.assert_allclose(np.diagonal(found), 6.0)
+    # Only the numeric parameter's effect is left, which is the same in all rows.
+    np.testing.assert_allclose(found.mean(0), 1.0)
 
 
-def test_only_spaces_of_many_flags_and_choices_have_main_effects() -> None:
-    few = Space.build([BoolParameter(f"f{place}") for place in range(7)] + [FloatParameter("x", 0, 1)])
-    many = Space.build([*few.parameters, CategoricalParameter("c", ("a", "b", "c"))])
-    assert Layout.of(Encoding(few)).effects is None
-    assert Layout.of(Encoding(many)).effects == Effects((0, 1, 2, 3, 4, 5, 6, 8), (2,) * 7 + (3,))
+def test_correlations_of_pairs_give_the_covariances() -> None:
+    random = np.random.default_rng(1)
+    rows = np.stack([random.integers(0, 2, 9), random.random(9), random.integers(0, 3, 9) / 2], 1)
+    left, right = np.repeat(rows, 9, 0), np.tile(rows, (9, 1))
+    np.testing.assert_allclose(EFFECTS.correlations(left, right) @ VARIANCES, covariances(rows).ravel())
+
+
+def test_drawn_effects_have_the_covariances() -> None:
+    rows = np.array([[0.0, 0.1, 0.0], [1.0, 0.4, 0.5], [1.0, 0.9, 1.0]])
+    features = EFFECTS.drawn(VARIANCES, 40_000, np.random.default_rng(1))(rows)
+    np.testing.assert_allclose(features @ features.T, covariances(rows), atol=0.02)
+
+
+def test_all_parameters_that_vary_have_main_effects_unless_there_is_one() -> None:
+    one = Space.build([FloatParameter("x", 0, 1), IntParameter("only", 3, 3)])
+    more = Space.build([*one.parameters, BoolParameter("f"), CategoricalParameter("c", ("a", "b", "c"))])
+    assert Layout.of(Encoding(one)).effects is None
+    assert Layout.of(Encoding(more)).effects == Effects((0,), (2, 3), (2, 3))
 
 
 def test_a_suggestion_changes_many_flags_of_which_little_is_known() -> None:
