@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import sys
 import time
@@ -286,10 +287,15 @@ def worker() -> None:
       trimtab-service worker
     """
     _set_up_service()
+    from django.db import InterfaceError, OperationalError, connections
+
     from service.config import liveness
+    from service.core.patience import patiently
     from service.trials.presence import announce
     from service.workers.compute import warm_up
+    from service.workers.losses import recover
 
+    patiently(recover, (OperationalError, InterfaceError), math.inf, connections.close_all)
     warm_up()
     liveness.touch_from_thread()
     announce()

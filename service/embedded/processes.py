@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from service.core.predecessor import END_VARIABLE, End
+from service.embedded import out_of_memory
+
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -65,7 +68,7 @@ class Child:
     """A process that must always run.
 
     `before` runs before each start. To stop the process, `stop_signals` are sent in order, each with the seconds to
-    wait for it; SIGKILL follows.
+    wait for it; SIGKILL follows. The process gets in its environment how the one before it has ended (`end`).
     """
 
     name: str
@@ -85,6 +88,8 @@ class Child:
     touched: int = 0
     silence: float = 0.0
     looked: float = 0.0
+    end: End = End.STOPPED
+    short_of_memory: int | None = None
 
     def start(self) -> None:
         """Start the process."""
@@ -94,7 +99,10 @@ class Child:
             self.alive.unlink(missing_ok=True)
         self.touched, self.silence = 0, 0.0
         self.started = time.monotonic()
-        self.process = start(self.argv, environment=self.environment, log=self.log, death_signal=self.death_signal)
+        self.short_of_memory = out_of_memory.kills()
+        environment = {**self.environment, END_VARIABLE: self.end}
+        self.end = End.DIED
+        self.process = start(self.argv, environment=environment, log=self.log, death_signal=self.death_signal)
 
     def keep_alive(self) -> str | None:
         """Restart the process if it has died and its back-off is over. Return a message for the operator, or None."""
@@ -107,11 +115,21 @@ class Child:
         if code is None:
             return self._end_hanging(now)
         self.process = None
-        self.deaths = 1 if now - self.started > STEADY_SECONDS else self.deaths + 1
+        killed = code < 0 and self._was_stopped(code)
+        if killed or code == 0:
+            self.end = End.STOPPED
+        # Someone who kills processes is no defect of theirs, so the restart does not wait.
+        self.deaths = 1 if killed or now - self.started > STEADY_SECONDS else self.deaths + 1
         delay = BACK_OFF_SECONDS[min(self.deaths, len(BACK_OFF_SECONDS)) - 1]
         self.not_before = now + delay
         end = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return f"{self.name} {end}. It restarts in {delay} s (log: {self.log})"
+
+    def _was_stopped(self, code: int) -> bool:
+        """Return whether someone has sent the signal that ended the process. The kernel does so if memory is short."""
+        if code == -signal.SIGKILL:
+            return self.short_of_memory is not None and out_of_memory.kills() == self.short_of_memory
+        return code in (-signal.SIGTERM, -signal.SIGINT)
 
     def _end_hanging(self, now: float) -> str | None:
         """Kill the process if it hangs: it has touched its file once, and then not for HANGING_SECONDS."""
@@ -129,7 +147,7 @@ class Child:
         self.silence += min(awake, LONGEST_LOOK_SECONDS)
         if self.silence < HANGING_SECONDS:
             return None
-        self.silence = 0.0
+        self.silence, self.end = 0.0, End.STOPPED
         self.process.kill()
         return f"{self.name} hangs: it gave no sign of life for {HANGING_SECONDS:g} s. It is killed and restarts"
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 from service.core.addresses import is_loopback
+from service.core.predecessor import NAME_VARIABLE
 from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
 from service.embedded.processes import Child, stop
 from service.embedded.signals import Waiting
@@ -142,7 +143,9 @@ class Supervisor:
         self._add(self._child("beat", _service("beat"), environment))
         for number in range(1, self._options.workers + 1):
             name = "worker" if self._options.workers == 1 else f"worker-{number}"
-            self._add(self._child(name, _service("worker"), environment))
+            # All workers of earlier runs are gone too, and this one replaces the one of its number.
+            named = environment | {NAME_VARIABLE: f"worker-{number}"}
+            self._add(self._child(name, _service("worker"), named))
 
     def _prepare_database(self, postgres: Postgres, server: Child) -> None:
         """Wait for PostgreSQL and make the database; again if a connection breaks meanwhile. Raises RuntimeError."""

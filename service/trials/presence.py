@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +12,7 @@ from datetime import datetime, timedelta
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection
 
+from service.core import predecessor
 from service.tenancy import access, tenants
 
 # Seconds between two beats of a worker, and seconds without one after which it counts as gone.
@@ -53,8 +52,8 @@ class Overview:
 
 
 def name() -> str:
-    """Return the name of this process as a worker."""
-    return f"{socket.gethostname()}/{os.getpid()}"
+    """Return the name of this process as a worker, which the worker that replaces it has too."""
+    return predecessor.name()
 
 
 def overview() -> Overview:

@@ -43,6 +43,10 @@ _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_TURNS = 8
 # The algorithm that `auto` mostly chooses.
 _MOSTLY = "gp"
+# Seconds between two looks whether this worker is to stop.
+_LOOK_SECONDS = 0.2
+# Set when this worker has been told to stop: it may not have the time to finish what it computes.
+_stopping = threading.Event()
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +82,15 @@ class Computed:
 def warm_up() -> None:
     """Import what most studies need, seconds of it, before the first operation waits for it."""
     import_module(registry.describe(_MOSTLY).implementation.partition(":")[0])
+
+
+def begin_stop() -> None:
+    """Give back what this worker computes, so that another need not wait until it is missed.
+
+    The computation goes on, and its result counts if it is ready before another worker has begun. A signal handler
+    calls this, so it only sets a flag.
+    """
+    _stopping.set()
 
 
 def compute_next() -> None:
@@ -318,16 +331,16 @@ def _end(work: Work, operation: Operation, code: str = "", message: str = "") ->
 
 def _lock_claimed(work: Work, claim: Claim) -> Operation | None:
     """Return the operation, locked; None when the claim is lost."""
-    operation = (
-        access.rows(Operation, claim.principal)
-        .select_for_update()
-        .filter(id=claim.operation_id, attempt=claim.attempt, state__in=UNFINISHED)
-        .first()
-    )
+    operation = _find_claimed(work, claim)
     if operation is not None and operation.state == OperationState.PENDING:
         # The worker was given up for lost, but nobody took the operation yet: its result is as good as any.
         operation.state = OperationState.RUNNING
     return operation
+
+
+def _find_claimed(work: Work, claim: Claim) -> Operation | None:
+    claimed = access.rows(Operation, work.principal).select_for_update()
+    return claimed.filter(id=claim.operation_id, attempt=claim.attempt, state__in=UNFINISHED).first()
 
 
 class _Clocked:
@@ -347,7 +360,10 @@ class _Clocked:
 
 
 class _Heartbeat:
-    """Writes to the database every few seconds, from a thread of its own, that the worker is alive."""
+    """Writes to the database every few seconds, from a thread of its own, that the worker is alive.
+
+    When the worker is to stop, it gives the operation back instead.
+    """
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
@@ -365,11 +381,30 @@ class _Heartbeat:
 
     def _run(self) -> None:
         interval = settings.TRIMTAB_OPERATION_STALE_SECONDS / 5
+        due = time.monotonic() + interval
         try:
-            while not self._done.wait(interval):
-                self._beat()
+            while not self._done.wait(_LOOK_SECONDS):
+                if _stopping.is_set():
+                    self._give_back()
+                    return
+                if time.monotonic() >= due:
+                    self._beat()
+                    due = time.monotonic() + interval
         finally:
             connection.close()
+
+    def _give_back(self) -> None:
+        claim = self._claim
+        try:
+            close_old_connections()
+            with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.requeue") as work:
+                operation = _find_claimed(work, claim)
+                if operation is not None and operation.state in COMPUTING:
+                    log.info("this worker stops; operation %s is given back", operation.id)
+                    requeue(work, operation)
+        except DatabaseError:
+            # The worker that replaces this one gives it back.
+            log.warning("operation %s could not be given back", claim.operation_id, exc_info=True)
 
     def _beat(self) -> None:
         try:

@@ -19,9 +19,9 @@ from service.studies.models import Operation
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import budget, ending, messages, topup
-from service.workers.compute import fail_locked, next_due, requeue
+from service.workers import losses
+from service.workers.compute import next_due
 
-MOST_ATTEMPTS = 3
 _FIRST_WAIT = timedelta(seconds=2)
 _LONGEST_WAIT = timedelta(seconds=30)
 # The same condition as in across.forgotten_operations.
@@ -55,22 +55,14 @@ def mark_stale() -> None:
 
 
 def requeue_lost() -> None:
-    """Give operations of workers that stay silent to another worker, a bounded number of times."""
+    """Give operations of workers that stay silent to another worker, a bounded number of times.
+
+    A worker that replaces a dead one does so at once (losses.py). This finds those that nothing replaces.
+    """
     silence = timedelta(seconds=settings.TRIMTAB_OPERATION_REQUEUE_SECONDS)
     lost = Q(state=OperationState.STALE, heartbeat_at__lt=Now() - silence)
     for tenant_id, study_id, operation_id in access.across("lost_operations", silence):
-        principal = Principal.system(tenant_id)
-        with isolated(tenant_id, study_id), suppress(Deleted), changing(principal, study_id, "operation.fail") as work:
-            operation = access.rows(Operation, principal).select_for_update().filter(lost, id=operation_id).first()
-            if operation is None:
-                continue
-            if operation.attempt >= MOST_ATTEMPTS:
-                message = (
-                    f"{operation.attempt} workers were lost while they computed it, the last was {operation.worker}."
-                )
-                fail_locked(work, operation, "worker_lost", message)
-                continue
-            requeue(work, operation)
+        losses.lose(tenant_id, study_id, operation_id, lost, counts=True)
 
 
 def send_forgotten() -> None:

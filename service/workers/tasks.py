@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from celery import shared_task
+from celery import shared_task, signals
 
 from service.results import insight
 from service.trials import messages
 from service.workers import compute
 from service.workers import sweep as sweeping
+
+
+@signals.worker_shutting_down.connect
+def _give_back(**_: object) -> None:
+    compute.begin_stop()
 
 
 @shared_task(name=messages.COMPUTE, ignore_result=True)

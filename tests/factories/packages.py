@@ -28,16 +28,19 @@ class Search(Random):
 """
 
 
-def write_package(folder: Path, name: str, *, entry: str = ENTRY, named: str | None = None) -> None:
+def write_package(
+    folder: Path, name: str, *, entry: str = ENTRY, search: str = SEARCH, named: str | None = None
+) -> None:
     """Write a package with the algorithm `name` into a folder for sys.path.
 
-    `entry`: the text of its module `entry`, which defines ENTRY. `named`: the name in the entry, if it differs.
+    `entry`: the text of its module `entry`, which defines ENTRY. `search`: the text of its module with the class
+    Search. `named`: the name in the entry, if it differs.
     """
     module = name.replace("-", "_")
     (folder / module).mkdir(parents=True)
     (folder / module / "__init__.py").touch()
     (folder / module / "entry.py").write_text(entry.format(name=named or name, module=module))
-    (folder / module / "search.py").write_text(SEARCH)
+    (folder / module / "search.py").write_text(search)
     metadata = folder / f"{module}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 1.0\n")

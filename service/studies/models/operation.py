@@ -21,7 +21,7 @@ class Operation(TenantOwned):
     """A request for `count` trials. An operation without a client adds trials to a study that runs on agents.
 
     `attempt` is the claim: a worker's result counts only while the operation is unfinished in the attempt that the
-    worker claimed.
+    worker claimed. `losses` counts the workers that died while they computed it, without those that others stopped.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
@@ -36,6 +36,7 @@ class Operation(TenantOwned):
     trial_numbers = ArrayField(models.PositiveIntegerField(), default=list)
     exhausted = models.BooleanField(default=False)
     attempt = models.PositiveIntegerField(default=0)
+    losses = models.PositiveIntegerField(default=0, db_default=0)
     worker = models.CharField(max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(null=True)
     # When it was last enqueued. The sweep enqueues it again if no worker takes it.

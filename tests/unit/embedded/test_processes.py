@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service.embedded import processes
+from service.embedded import out_of_memory, processes
 from service.embedded.processes import Child, stop
 from tests.factories.service import wait_for
 
@@ -137,3 +137,55 @@ def test_a_supervisor_that_did_not_run_itself_kills_nothing(tmp_path: Path, monk
     finally:
         monkeypatch.undo()
         stop([it])
+
+
+LOGS_PREDECESSOR = "import os, time; print(os.environ['TRIMTAB_PREDECESSOR'], flush=True); time.sleep(1000)"
+
+
+@pytest.mark.parametrize(
+    ("number", "short_of_memory", "end"),
+    [
+        (signal.SIGKILL, False, "stopped"),
+        (signal.SIGKILL, True, "died"),
+        (signal.SIGTERM, False, "stopped"),
+        (signal.SIGSEGV, False, "died"),
+    ],
+)
+def test_a_process_learns_how_its_predecessor_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, short_of_memory: bool, end: str
+) -> None:
+    kills = [7]
+    monkeypatch.setattr(out_of_memory, "kills", lambda: kills[0])
+    log = tmp_path / "log"
+    it = child([sys.executable, "-c", LOGS_PREDECESSOR], log)
+    it.start()
+    try:
+        wait_for(lambda: log.read_text() == "stopped\n", 60, "the first has no predecessor")
+        assert it.process is not None
+        kills[0] += short_of_memory
+        it.process.send_signal(number)
+        wait_for(lambda: bool(it.keep_alive()) or it.process is None, 60, "its death is noticed")
+        wait_for(lambda: it.keep_alive() is None and it.running(), 60, "it runs again")
+        wait_for(lambda: log.read_text() == f"stopped\n{end}\n", 60, "the second knows of the first")
+    finally:
+        stop([it])
+
+
+def test_who_kills_a_process_does_not_delay_its_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(out_of_memory, "kills", lambda: 0)
+    it = child(SLEEP, tmp_path / "log")
+    it.start()
+    try:
+        for _ in range(len(processes.BACK_OFF_SECONDS)):
+            wait_for(lambda: it.keep_alive() is None and it.running(), 60, "it runs")
+            assert it.process is not None
+            it.process.kill()
+            it.process.wait()
+            assert "It restarts in 0.1 s" in (it.keep_alive() or "")
+    finally:
+        stop([it])
+
+
+def test_the_kernel_counts_its_kills_for_want_of_memory() -> None:
+    assert (out_of_memory.kills() or 0) >= 0
+    assert isinstance(out_of_memory.kills(), int)

@@ -9,58 +9,28 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from service.algorithms import registry
-from service.core.remembered import Remembered
 from service.planning.create import create_study, delete_study, update_state
 from service.studies import selectors
 from service.studies.change import Snapshot, Work
 from service.studies.models import Operation
-from service.studies.selectors import OperationDetail
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.trials import ending, messages, topup, tuners
+from service.trials import ending, topup, tuners
 from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.tell import complete_trial
 from service.workers import compute, sweep
 from tests.factories.domain import PATIENCE, ScriptedAlgorithm, computing, make_execution, make_spec, study_name
+from tests.factories.operations import row, silent_for
 from tests.factories.service import wait_for
 
-
-@pytest.fixture(autouse=True)
-def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """`gp` is an algorithm that the test directs; what would be enqueued is written down, for no broker is needed."""
-    ScriptedAlgorithm.reset()
-    monkeypatch.setattr(
-        registry,
-        "create",
-        lambda name, problem, *, seed, options: ScriptedAlgorithm(problem, seed=seed, options=options),
-    )
-    monkeypatch.setattr(tuners, "_learners", Remembered(10))
-    sent: list[str] = []
-    monkeypatch.setattr(messages, "send", lambda operation_id: sent.append(str(operation_id)))
-    return sent
-
-
-@pytest.fixture
-def study(principal: Principal) -> str:
-    return create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
+pytestmark = pytest.mark.usefixtures("enqueued")
 
 
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers do not beat, which they would do in a test that takes seconds."""
     monkeypatch.setattr(compute._Heartbeat, "_beat", lambda heartbeat: None)
-
-
-def row(detail: OperationDetail) -> Operation:
-    return access.rows(Operation, Principal.system(detail.operation.tenant_id)).get(id=detail.operation.id)
-
-
-def silent_for(detail: OperationDetail, seconds: float, **more: Any) -> None:
-    access.rows(Operation, Principal.system(detail.operation.tenant_id)).filter(id=detail.operation.id).update(
-        heartbeat_at=Now() - timedelta(seconds=seconds), **more
-    )
 
 
 def test_an_operation_is_enqueued_computed_and_answers(principal: Principal, study: str, enqueued: list[str]) -> None:

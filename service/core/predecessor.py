@@ -1,0 +1,31 @@
+"""What a process knows of the one that it replaces, from the environment that its supervisor sets.
+
+A process that nobody supervises in this way knows its own name only: its host and process number, which a container
+that is started again keeps.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from enum import StrEnum
+
+NAME_VARIABLE = "TRIMTAB_PROCESS_NAME"
+END_VARIABLE = "TRIMTAB_PREDECESSOR"
+
+
+class End(StrEnum):
+    """How a process has ended: it was stopped by others, or it died, perhaps of its own work."""
+
+    STOPPED = "stopped"
+    DIED = "died"
+
+
+def name() -> str:
+    """Return the name of this process, which its successor has too."""
+    return f"{socket.gethostname()}/{os.environ.get(NAME_VARIABLE) or os.getpid()}"
+
+
+def end() -> End:
+    """Return how the predecessor has ended. Without a supervisor that knows, it counts as dead of its own work."""
+    return End.STOPPED if os.environ.get(END_VARIABLE) == End.STOPPED else End.DIED

@@ -1,0 +1,68 @@
+"""Operations of workers that are gone: given back to the queue, a bounded number of times."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from uuid import UUID
+
+from django.db.models import Q
+
+from service.core import predecessor
+from service.studies.change import Deleted, Work, changing
+from service.studies.isolated import isolated
+from service.studies.models import Operation
+from service.studies.models.operation import COMPUTING
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials import messages, presence
+from service.workers.compute import fail_locked, requeue
+
+# An operation fails when so many workers died of it, as far as anyone can tell, or when it was begun so many times.
+MOST_LOSSES = 3
+MOST_ATTEMPTS = 20
+
+log = logging.getLogger(__name__)
+
+
+def recover() -> None:
+    """Give back what the predecessor of this worker has left, and replace the message that it may have taken.
+
+    A worker calls it at its start. The predecessor is the process that had this one's name, so it runs no more.
+    """
+    name, counts = presence.name(), predecessor.end() == predecessor.End.DIED
+    for tenant_id, study_id, operation_id in access.across("held_operations", name):
+        lose(tenant_id, study_id, operation_id, Q(state__in=COMPUTING, worker=name), counts=counts)
+    for _, operation_id in access.across("next_operations", 1):
+        messages.send(operation_id)
+
+
+def lose(tenant_id: int, study_id: int, operation_id: UUID, lost: Q, *, counts: bool) -> None:
+    """Give the operation of a dead worker back if the condition `lost` still holds; fail it if it has cost too much.
+
+    `counts`: the worker may have died of this operation, of its need of memory for instance.
+    """
+    principal = Principal.system(tenant_id)
+    with isolated(tenant_id, study_id), suppress(Deleted), changing(principal, study_id, "operation.fail") as work:
+        operation = access.rows(Operation, principal).select_for_update().filter(lost, id=operation_id).first()
+        if operation is None:
+            return
+        if counts:
+            operation.losses += 1
+            access.save(principal, operation, "losses")
+        log.warning("worker %s is gone; its operation %s is given back", operation.worker, operation.id)
+        _give_back(work, operation)
+
+
+def _give_back(work: Work, operation: Operation) -> None:
+    if operation.losses >= MOST_LOSSES:
+        message = (
+            f"{operation.losses} workers died while they computed it, the last was {operation.worker}. It may need more"
+            " memory than a worker has."
+        )
+    elif operation.attempt >= MOST_ATTEMPTS:
+        message = f"It was begun {operation.attempt} times, and each time its worker was stopped or killed."
+    else:
+        requeue(work, operation)
+        return
+    fail_locked(work, operation, "worker_lost", message)
