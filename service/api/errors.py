@@ -28,6 +28,7 @@ from service.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.tenancy.outages import unavailable
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -97,8 +98,8 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
     if isinstance(error, SuspiciousOperation | BadRequest):
         return MalformedRequest("malformed_request", str(error) or "The request is not well-formed.")
     if isinstance(error, OperationalError | InterfaceError):
-        logger.warning("the database did not answer: %s", error)
-        return Unavailable("database_unavailable", "The service cannot reach its database. Try again.", retryable=True)
+        logger.warning("the database failed: %s", error)
+        return unavailable(error)
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return MalformedRequest("invalid_argument", str(error).splitlines()[0])

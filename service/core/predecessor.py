@@ -1,4 +1,4 @@
-"""What a process knows of the one that it replaces, from the environment that its supervisor sets.
+"""The knowledge of a process about the one that it replaces, from the environment that its supervisor sets.
 
 A process that nobody supervises in this way knows its own name only: its host and process number, which a container
 that is started again keeps.

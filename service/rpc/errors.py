@@ -22,6 +22,7 @@ from service.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.tenancy.outages import unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +50,8 @@ def translate(error: Exception, method: str) -> TrimtabError:
     if isinstance(error, TrimtabError):
         return error
     if isinstance(error, (OperationalError, InterfaceError)):
-        logger.warning("%s: the database did not answer: %s", method, error)
-        return Unavailable("database_unavailable", "The service cannot reach its database. Try again.", retryable=True)
+        logger.warning("%s: the database failed: %s", method, error)
+        return unavailable(error)
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return InvalidInput("request", str(error).splitlines()[0], "text without NUL characters, numbers in range")

@@ -1,13 +1,16 @@
 """Every exception becomes one status with details that fit into a header."""
 
 import logging
+from collections.abc import Callable
 
 import grpc
 import pytest
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError, connection
 from google.rpc import error_details_pb2, status_pb2
+from psycopg.errors import DiskFull
 
 from service._gen import errordetails_pb2
+from service.api import errors as api_errors
 from service.core import errors as core
 from service.rpc import errors
 
@@ -68,6 +71,17 @@ def test_an_unreachable_database_is_retryable(exception: Exception) -> None:
     assert (errors.status_of(error), error.code) == (grpc.StatusCode.UNAVAILABLE, "database_unavailable")
     assert error.retryable
     assert "secret" not in error.message
+
+
+@pytest.mark.parametrize("translate", [lambda error: errors.translate(error, "/m"), api_errors.translate])
+def test_a_full_disk_is_named(translate: Callable[[Exception], core.TrimtabError]) -> None:
+    with pytest.raises(OperationalError) as caught, connection.wrap_database_errors:
+        raise DiskFull('could not extend file "base/16384/16401": No space left on device')
+    error = translate(caught.value)
+    assert (errors.status_of(error), error.code) == (grpc.StatusCode.UNAVAILABLE, "database_full")
+    assert error.retryable
+    assert "disk of the database is full" in error.message
+    assert "base/16384" not in error.message
 
 
 def test_data_that_the_database_refuses_is_the_callers_fault() -> None:
