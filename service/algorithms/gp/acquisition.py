@@ -62,7 +62,7 @@ class LogNoisyExpectedImprovement(Analytic):
 
     def values(self, rows: Tensor) -> Tensor:
         white, deviation = self._posterior.project(rows)
-        means = self._posterior.mean + white.T @ self._white
+        means = self._posterior.prior_mean(rows)[:, None] + white.T @ self._white
         improvement = log_improvement_of((means - self._best) / deviation[:, None])
         return improvement.logsumexp(1) - math.log(improvement.shape[1]) + deviation.log()
 
@@ -84,7 +84,7 @@ class LogProbability(Analytic):
 
     def values(self, rows: Tensor) -> Tensor:
         white, deviation = self._posterior.project(rows)
-        mean = self._posterior.mean + self._posterior.white @ white[: self._posterior.count]
+        mean = self._posterior.prior_mean(rows) + self._posterior.white @ white[: self._posterior.count]
         plain: Tensor = log_ndtr((mean - self._least) / (deviation.square() + self._noise).sqrt())
         return plain + _STEEPER * (plain - _LOG_DOUBTFUL).clamp_max(0.0)
 
@@ -100,9 +100,7 @@ class LogSavings(Analytic):
         self._posterior, self._unit = posterior, unit
 
     def values(self, rows: Tensor) -> Tensor:
-        white, _ = self._posterior.project(rows)
-        mean: Tensor = self._posterior.mean + self._posterior.white @ white[: self._posterior.count]
-        return self._unit * mean
+        return self._unit * self._posterior.mean(rows)
 
 
 class LogUncertainty(Analytic):
@@ -117,14 +115,26 @@ class LogUncertainty(Analytic):
 
 
 class Average(Analytic):
-    """The logarithm of the mean of several acquisitions that are logarithms, one for each process of an ensemble."""
+    """The logarithm of the weighted mean of acquisitions that are logarithms, one for each process of an ensemble."""
 
-    def __init__(self, parts: Sequence[Analytic]) -> None:
+    def __init__(self, parts: Sequence[Analytic], weights: Sequence[float]) -> None:
         super().__init__(parts[0].model)
         self._parts = tuple(parts)
+        self._weights = torch.tensor(weights, dtype=torch.double).log()[:, None]
 
     def values(self, rows: Tensor) -> Tensor:
-        return torch.stack([part.values(rows) for part in self._parts]).logsumexp(0) - math.log(len(self._parts))
+        return (torch.stack([part.values(rows) for part in self._parts]) + self._weights).logsumexp(0)
+
+
+class Expected(Analytic):
+    """The posterior mean."""
+
+    def __init__(self, posterior: Posterior) -> None:
+        super().__init__(posterior.model)
+        self._posterior = posterior
+
+    def values(self, rows: Tensor) -> Tensor:
+        return self._posterior.mean(rows)
 
 
 class Sum(Analytic):

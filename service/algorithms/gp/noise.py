@@ -49,9 +49,8 @@ def pursue(
         residual, variance = _left_out(runs, outcomes, layout, theta, added)
         ratio = np.maximum(residual**2 / variance, 1.0)
         gain = np.where(runs.bounded, 0.0, 0.5 * (ratio - 1.0 - np.log(ratio)))
-        # The price is the prior odds against a disturbance, and half a log n for one more parameter.
-        share = np.where(residual < 0.0, _WORSE, _BETTER)
-        prices = np.log((1.0 - share) / share) + 0.5 * math.log(len(runs.measured))
+        count = len(runs.measured)
+        prices = np.where(residual < 0.0, price(count), price(count, _BETTER))
         needed = leniency * prices
         kept = (added > 0.0) & (gain > _HYSTERESIS * needed)
         excess = np.where(gain > needed, gain - needed, 0.0)
@@ -67,6 +66,14 @@ def pursue(
         if not changed:
             break
     return added, float(prices[added > 0.0].sum())
+
+
+def price(count: int, share: float = _WORSE) -> float:
+    """Return the log evidence that one disturbed run of `count` has to gain.
+
+    It is the prior odds against a disturbance, whose prior share is given, and half a log n for one more parameter.
+    """
+    return math.log((1.0 - share) / share) + 0.5 * math.log(count)
 
 
 def _largest_of_each(runs: Runs, excess: FloatArray) -> BoolArray:
