@@ -16,7 +16,7 @@ from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
-from trimtab.spec import Execution, Placement, StudySpec, StudyState
+from trimtab.spec import Execution, Placement, StartFrom, StudySpec, StudyState
 
 if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
@@ -117,7 +117,7 @@ class Client:
         pruning: Policy | str | Sequence[Policy | str] = (),
         stopping: Mapping[str, JsonValue] | None = None,
         final_check: FinalCheck | bool | None = None,
-        start_from: str | Sequence[str] = (),
+        start_from: str | StartFrom | Sequence[str | StartFrom] = (),
         description: str = "",
         load_if_exists: bool = False,
         client_id: str | None = None,
@@ -171,8 +171,9 @@ class Client:
                 true.
             start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
                 configurations are measured first, after the default; `study.status.started_from` gives the number
-                from each. Their results are not copied, because they were measured under other conditions. The service
-                creates these trials at once, so a `max_time` counts from the creation of the study.
+                from each. Their results are not copied, because they were measured under other conditions. With
+                `trimtab.StartFrom(name, learn=True)` the algorithm learns from them where to look. The service creates
+                these trials at once, so a `max_time` counts from the creation of the study.
             description: a note on the study in Markdown, at most 10,000 characters.
             load_if_exists: return the existing study of this name if it has the same space and objectives.
             client_id: as in `Client`, for this study only.
@@ -211,7 +212,7 @@ class Client:
             pruning=_policies(pruning),
             stopping=stopping,
             final_check=FinalCheck() if final_check is True else final_check,
-            start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
+            start_from=(start_from,) if isinstance(start_from, str | StartFrom) else tuple(start_from),
             description=description,
         )
         return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)

@@ -39,6 +39,7 @@ from trimtab.spec import (
     Placement,
     SpaceEdit,
     StartedFrom,
+    StartFrom,
     StudySpec,
     StudyState,
     StudyStatus,
@@ -289,7 +290,9 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         placement = spec.execution.placement
         message.execution.placement.exclusive = placement.exclusive
         message.execution.placement.spread = placement.spread
-    message.start_from.extend(spec.start_from)
+    entries = [StartFrom(one) if isinstance(one, str) else one for one in spec.start_from]
+    message.start_from.extend(one.study for one in entries)
+    message.learn_from.extend(one.study for one in entries if one.learn)
     return message
 
 
@@ -359,7 +362,9 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         pruning=tuple(_from_policy(policy) for policy in message.pruning),
         stopping=from_struct(message.stopping) if message.HasField("stopping") else None,
         final_check=_from_final_check(message.final_check) if message.HasField("final_check") else None,
-        start_from=tuple(message.start_from),
+        start_from=tuple(
+            StartFrom(name, learn=True) if name in message.learn_from else name for name in message.start_from
+        ),
         description=message.description,
     )
 
@@ -380,7 +385,9 @@ def from_status(message: pb.Study) -> StudyStatus:
         else None,
         search_end_reason=message.search_end_reason,
         space_version=message.space_version,
-        started_from=tuple(StartedFrom(one.study, one.taken, one.passed_over) for one in message.started_from),
+        started_from=tuple(
+            StartedFrom(one.study, one.taken, one.passed_over, one.learned) for one in message.started_from
+        ),
         fixed=_from_values(message.fixed),
         removed=_from_values(message.removed),
         imputed=_from_values(message.imputed),

@@ -8,11 +8,11 @@
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
                    "placement": {"exclusive", "spread"}} or null,
-     "start_from": [names of earlier studies], "description": Markdown}
+     "start_from": [names of earlier studies, or {"study": name, "learn": true}], "description": Markdown}
 
 Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
 "reason", "options"} where the algorithm is one that chooses another; with "start_from" its result, "started_from":
-[{"study", "taken", "passed_over"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
+[{"study", "taken", "passed_over", "learned"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
 (`edit_records.py`).
 """
 
@@ -132,16 +132,34 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class StartFrom:
+    """An earlier study to start from. `learn`: its results, too, serve the algorithm as knowledge."""
+
+    study: str
+    learn: bool = False
+
+    def to_json(self) -> JsonValue:
+        return {"study": self.study, "learn": True} if self.learn else self.study
+
+
+@dataclass(frozen=True, slots=True)
 class StartedFrom:
     """The contribution of an earlier study to one that starts from it: how many of its best configurations were taken,
-    and how many were passed over because they lie outside of the new space."""
+    how many were passed over because they lie outside of the new space, and from how many of its runs the algorithm
+    learns."""
 
     study: str
     taken: int
     passed_over: int
+    learned: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        return {"study": self.study, "taken": self.taken, "passed_over": self.passed_over}
+        return {
+            "study": self.study,
+            "taken": self.taken,
+            "passed_over": self.passed_over,
+            "learned": self.learned,
+        }
 
 
 # Compared by identity: spec_of gives the same object again, until the study's space changes.
@@ -150,8 +168,8 @@ class StudySpec:
     """A spec whose shape was checked; names and options of algorithm and policies are for `trials/method.py`.
 
     `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came. `space_version`: 1
-    for the space that the study was created with, one more with each change of it. `start_from`: names of the studies
-    whose best configurations were to be measured first, and `started_from` what came of each. `edited`: the space with
+    for the space that the study was created with, one more with each change of it. `start_from`: the studies whose
+    best configurations were to be measured first, and `started_from` what came of each. `edited`: the space with
     its edits, None before the first; `edits`: the records of these edits. `problem` has the space that is searched now.
     """
 
@@ -168,7 +186,7 @@ class StudySpec:
     budget: Budget = Budget()
     execution: Execution | None = None
     space_version: int = 1
-    start_from: tuple[str, ...] = ()
+    start_from: tuple[StartFrom, ...] = ()
     started_from: tuple[StartedFrom, ...] = ()
     description: str = ""
     edited: EditedSpace | None = None
@@ -250,7 +268,7 @@ class StudySpec:
                 "trial_timeout_seconds": execution.trial_timeout_seconds,
                 "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
             },
-            **({"start_from": list(self.start_from)} if self.start_from else {}),
+            **({"start_from": [one.to_json() for one in self.start_from]} if self.start_from else {}),
             **({"description": self.description} if self.description else {}),
         }
 
@@ -379,16 +397,31 @@ def _execution(data: object) -> Execution:
     )
 
 
-def _start_from(data: object) -> tuple[str, ...]:
+def _start_from(data: object) -> tuple[StartFrom, ...]:
     if data is None:
         return ()
     if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_EARLIER:
         raise InvalidInput("start_from", data, f"a list of at most {MOST_EARLIER} names of studies")
-    for index, name in enumerate(data):
-        check_name(f"start_from[{index}]", name)
-        if name in data[:index]:
-            raise InvalidInput(f"start_from[{index}]", name, "each study once")
-    return tuple(data)
+    found: list[StartFrom] = []
+    for index, entry in enumerate(data):
+        one = _start(f"start_from[{index}]", entry)
+        if any(one.study == other.study for other in found):
+            raise InvalidInput(f"start_from[{index}]", one.study, "each study once")
+        found.append(one)
+    return tuple(found)
+
+
+def _start(field: str, data: object) -> StartFrom:
+    """Return an entry of `start_from`: the name of a study, or an object with `study` and `learn`."""
+    if not isinstance(data, Mapping):
+        check_name(field, data)
+        return StartFrom(str(data))
+    entry = _object(field, data, {"study", "learn"})
+    learn = False if entry.get("learn") is None else entry["learn"]
+    check_name(f"{field}.study", entry.get("study"))
+    if not isinstance(learn, bool):
+        raise InvalidInput(f"{field}.learn", learn, "true or false")
+    return StartFrom(entry["study"], learn)
 
 
 def _description(data: object) -> str:

@@ -13,7 +13,7 @@ from service.planning.create import create_study, delete_study
 from service.planning.plan import plan
 from service.studies import selectors
 from service.studies.models import Study, Trial
-from service.studies.specs import StartedFrom, spec_of
+from service.studies.specs import StartedFrom, StartFrom, spec_of
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
@@ -171,7 +171,7 @@ def test_created_again_with_the_same_request_it_is_the_same_study(principal: Pri
     # The answer is as before, even if the earlier study is gone.
     delete_study(principal, earlier)
     again = create_study(principal, name, spec, request_id="r")
-    assert (again.pk, again.trial_count, spec_of(again).start_from) == (made.pk, 1, (earlier,))
+    assert (again.pk, again.trial_count, spec_of(again).start_from) == (made.pk, 1, (StartFrom(earlier),))
 
 
 def test_another_tenant_s_study_is_not_found_and_nothing_is_created(principal: Principal) -> None:

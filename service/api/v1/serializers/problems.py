@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ObjectField, ScalarField, ScalarsField
+from service.api.v1.serializers.fields import ObjectField, ScalarField, ScalarsField, StartFromField
 
 
 class ConditionSerializer(serializers.Serializer[Any]):
@@ -134,9 +134,10 @@ class StudySpecSerializer(serializers.Serializer[Any]):
     budget = BudgetSerializer(required=False)
     execution = ExecutionSerializer(required=False, allow_null=True)
     start_from = serializers.ListField(
-        child=serializers.CharField(),
+        child=StartFromField(),
         required=False,
-        help_text="At most 5 earlier studies of the same component. Their best configurations are measured first.",
+        help_text="At most 5 earlier studies of the same component, each by its name. Their best configurations are "
+        'measured first. {"study": name, "learn": true}: the algorithm learns from the results, too.',
     )
     description = serializers.CharField(
         required=False, help_text="Note on the study in Markdown, at most 10,000 characters."
