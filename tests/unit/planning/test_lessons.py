@@ -11,7 +11,7 @@ import pytest
 
 from service.core.errors import Forbidden
 from service.core.lesson import Lesson
-from service.core.space import FloatParameter, Space
+from service.core.space import Configuration, FloatParameter, Space
 from service.planning.create import create_study, delete_study
 from service.planning.lessons import MOST_RUNS, chosen
 from service.planning.plan import plan
@@ -67,7 +67,7 @@ def test_its_runs_are_copied_and_its_best_is_measured_first(principal: Principal
         0.4,
         0.9,
     ]
-    configurations = [{"x": x, "n": 4} for x in (0.1, 0.2, 0.9)]
+    configurations: list[Configuration] = [{"x": x, "n": 4} for x in (0.1, 0.2, 0.9)]
     assert lessons_of(principal, study) == [Lesson(one, configurations, [1.0, 2.0, 9.0])]
 
 
@@ -152,12 +152,13 @@ def test_neither_another_tenant_nor_a_token_for_one_study_learns(principal: Prin
 
 def test_many_runs_become_means_that_span_all_values() -> None:
     space = Space.build([FloatParameter("x", 0.0, 1.0)])
-    some = [({"x": place / 1000}, float(place)) for place in range(200)]
+    some: list[tuple[Configuration, float]] = [({"x": place / 1000}, float(place)) for place in range(200)]
     assert chosen(space, some) == some
     # Twice as many runs are the means of 200 configurations.
-    assert chosen(space, [*some, *((one, value + 2.0) for one, value in some)])[:2] == [
+    assert chosen(space, some + [(one, value + 2.0) for one, value in some])[:2] == [
         ({"x": 0.0}, 1.0),
         ({"x": 0.001}, 2.0),
     ]
-    many = chosen(space, [({"x": place / 1000}, float(place)) for place in range(1000)])
+    large: list[tuple[Configuration, float]] = [({"x": place / 1000}, float(place)) for place in range(1000)]
+    many = chosen(space, large)
     assert (len(many), many[0][1], many[-1][1]) == (MOST_RUNS, 0.0, 999.0)
