@@ -58,7 +58,7 @@ class StartFrom:
 
     study: str
     learn: bool = False
-    """Whether the algorithm learns from its results, too; `gp` does, or `auto` if it chooses `gp`."""
+    """True if the algorithm learns from its results, too; `gp` does, or `auto` if it chooses `gp`."""
 
 
 @dataclass(frozen=True)

@@ -33,5 +33,5 @@ class Entry:
     opening: str = ""
     """The cheap algorithm whose suggestions a costly one begins with, for as long as its start design lasts."""
     learns_from_studies: bool = False
-    """Whether `Algorithm.learn` makes a difference."""
+    """True if `Algorithm.learn` makes a difference."""
     check: Callable[[Problem, Mapping[str, JsonValue]], None] = allow

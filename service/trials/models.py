@@ -22,7 +22,7 @@ class DesignerState(TenantOwned):
 
 
 class StudyLessons(TenantOwned):
-    """The results of earlier studies from which the algorithm of a study learns, as they were at its creation."""
+    """The results of earlier studies from which the algorithm of a study learns, copied at its creation."""
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
     # A list of core `Lesson`s.

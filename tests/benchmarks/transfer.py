@@ -1,4 +1,4 @@
-"""What the results of an earlier study save, on the measured tables.
+"""Measure how many trials the results of an earlier study save, on the measured tables.
 
     nice -n 19 .venv/bin/python -m tests.benchmarks.transfer --seeds 20
 

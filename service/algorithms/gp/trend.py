@@ -24,7 +24,7 @@ _SLOPE, _WEIGHT = 1.0, 1.0
 
 @dataclass(frozen=True)
 class Source:
-    """What is known from an earlier study: its runs as encoded rows of the new space, and its posterior.
+    """The knowledge from an earlier study: its runs as encoded rows of the new space, and its posterior.
 
     `name`: the name of the study. `key`: a text that differs whenever `posterior` could differ.
     """

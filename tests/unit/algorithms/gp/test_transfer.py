@@ -1,4 +1,4 @@
-"""What `gp` makes of the results of earlier studies: a part of the mean, which counts as far as it agrees."""
+"""The results of earlier studies in `gp`: a part of the mean, which counts as far as it agrees."""
 
 from __future__ import annotations
 
