@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from service.backups import DataDir, backup, data_folder, restore
 from service.operating import app as tenants
 from service.replay.cli import replay
 
@@ -38,23 +39,8 @@ Plaintext = Annotated[
     bool,
     typer.Option("--plaintext", help="Do not encrypt on addresses that other machines reach, because a proxy does."),
 ]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        help="Data folder of the service [default: ~/.local/share/trimtab, or below XDG_DATA_HOME].",
-        show_default=False,
-        file_okay=False,
-    ),
-]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")]
 GrpcPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of gRPC; 0 selects a free one.")]
-
-
-def _data_folder(given: Path | None) -> Path:
-    if given is not None:
-        return given
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "trimtab"
 
 
 def _set_up_django() -> None:
@@ -93,7 +79,7 @@ def up(
     from service.embedded.supervisor import Options, StartError, Supervisor
 
     try:
-        Supervisor(Options(_data_folder(data_dir), host, port, grpc_port, workers, plaintext)).run()
+        Supervisor(Options(data_folder(data_dir), host, port, grpc_port, workers, plaintext)).run()
     except StartError as error:
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -107,7 +93,7 @@ def login_link(data_dir: DataDir = None) -> None:
 
       trimtab-service login-link --data-dir ./data
     """
-    folder = _data_folder(data_dir).expanduser().resolve()
+    folder = data_folder(data_dir).expanduser().resolve()
     try:
         service = json.loads((folder / "service.json").read_text())
     except FileNotFoundError:
@@ -350,6 +336,8 @@ def _consume(queue: str) -> None:
     ).start()
 
 
+app.command()(backup)
+app.command()(restore)
 app.command()(replay)
 app.add_typer(tenants, name="tenants")
 

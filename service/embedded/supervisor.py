@@ -84,14 +84,14 @@ class Supervisor:
             self._stop()
             lock.close()
 
-    def _prepare_folder(self) -> "_Lock":
+    def _prepare_folder(self) -> "Lock":
         try:
             self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._logs.mkdir(exist_ok=True)
             (self._data / "alive").mkdir(exist_ok=True)
         except OSError as error:
             raise StartError(f"The data folder {self._data} cannot be used: {error.strerror}.") from error
-        lock = _Lock(self._data / "service.lock")
+        lock = Lock(self._data / "service.lock")
         for name in ("admin-token", "secret-key"):
             _write_secret_once(self._data / name)
         # The database knows all work, so messages of an earlier run are not needed.
@@ -209,7 +209,7 @@ class Supervisor:
             (self._data / "service.json").unlink()
 
 
-class _Lock:
+class Lock:
     """A lock that allows one running service for each data folder. The kernel releases it when the process ends."""
 
     def __init__(self, path: Path) -> None:
