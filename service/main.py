@@ -1,6 +1,5 @@
 """The command `trimtab-service`: it runs the whole service on one machine (`up`), or one of its processes."""
 
-import json
 import logging
 import math
 import os
@@ -13,6 +12,7 @@ from typing import Annotated
 import typer
 
 from service.backups import DataDir, backup, data_folder, restore
+from service.doctor.command import doctor
 from service.operating import app as tenants
 from service.replay.cli import replay
 
@@ -94,14 +94,13 @@ def login_link(data_dir: DataDir = None) -> None:
       trimtab-service login-link --data-dir ./data
     """
     folder = data_folder(data_dir).expanduser().resolve()
+    from service.embedded.running import NotRunning, enter
+
     try:
-        service = json.loads((folder / "service.json").read_text())
-    except FileNotFoundError:
-        print(f"trimtab-service: no service runs with the data folder {folder}", file=sys.stderr)
+        service = enter(folder)
+    except NotRunning as error:
+        print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    os.environ["DJANGO_SETTINGS_MODULE"] = "service.config.settings.embedded"
-    os.environ["TRIMTAB_DATA_DIR"] = str(folder)
-    os.environ["DATABASE_URL"] = service["database_url"]
     _set_up_django()
     from service.embedded.announce import login_link as new_link
 
@@ -338,6 +337,7 @@ def _consume(queue: str) -> None:
 
 app.command()(backup)
 app.command()(restore)
+app.command()(doctor)
 app.command()(replay)
 app.add_typer(tenants, name="tenants")
 

@@ -190,15 +190,13 @@ def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Pri
 def _embedded(folder: Path) -> str:
     """Set the environment of the service that runs with this folder; return the database URL of the tables' owner."""
     from service.embedded.postgres import OWNER, Postgres
+    from service.embedded.running import NotRunning, enter
     from service.embedded.supervisor import DATABASE
 
     try:
-        service = json.loads((folder / "service.json").read_text())
-    except FileNotFoundError:
-        _end(f"no service runs with the data folder {folder}")
-    os.environ["DJANGO_SETTINGS_MODULE"] = "service.config.settings.embedded"
-    os.environ["TRIMTAB_DATA_DIR"] = str(folder)
-    os.environ["DATABASE_URL"] = service["database_url"]
+        enter(folder)
+    except NotRunning as error:
+        _end(str(error))
     return Postgres(folder / "postgres").url(DATABASE, OWNER)
 
 
