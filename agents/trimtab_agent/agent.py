@@ -40,7 +40,7 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     session = f"{host_id()}:{uuid.uuid4().hex}"
     async with ControlPlane(config, journal.agent_id(), session, offered, credentials) as control:
-        trials = TrialRunner(config, installed, journal, runner, control)
+        trials = TrialRunner(config, installed, journal, runner, control, credentials)
         for entry in journal.entries():
             trials.resume(entry)
         dry_runs = DryRuns(config, installed, journal, runner, control.answer_dry_run)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trimtab_agent.redaction import Redactor
+
 logger = logging.getLogger(__name__)
 
 # Maximum length of a name that the service accepts.
@@ -31,23 +33,24 @@ class Artifact:
     left_out: str = ""
 
 
-def collect(work: Path, patterns: Sequence[str], *, most: int, largest: int) -> Iterator[Artifact]:
+def collect(work: Path, patterns: Sequence[str], *, most: int, largest: int, redactor: Redactor) -> Iterator[Artifact]:
     """Yield the files of a work folder that match, in the order of the patterns and then of their names.
 
-    Symbolic links are not followed, so that a trial can only name its own files.
+    Symbolic links are not followed, so that a trial can only name its own files. Their content is without secrets.
 
     Args:
         work: the folder.
         patterns: patterns of `Path.glob`, relative to the folder.
         most: maximum number of files with content; 0: no files are reported.
         largest: maximum size of a file with content, in bytes.
+        redactor: hides the secrets.
     """
     if not most:
         return
     for number, (name, path) in enumerate(_matching(work, patterns)):
         if number >= most + REPORTED:
             return
-        artifact = _read(name, path, largest if number < most else -1)
+        artifact = _read(name, path, largest if number < most else -1, redactor)
         if artifact is not None:
             yield artifact
 
@@ -75,7 +78,7 @@ def _has_links(work: Path, path: Path) -> bool:
     return any(part.is_symlink() for part in (path, *path.parents) if part != work and work in part.parents)
 
 
-def _read(name: str, path: Path, largest: int) -> Artifact | None:
+def _read(name: str, path: Path, largest: int, redactor: Redactor) -> Artifact | None:
     """Return one file; None if it is not a regular file or has an unsuitable name. `largest` -1 omits its content."""
     try:
         name.encode()
@@ -93,7 +96,7 @@ def _read(name: str, path: Path, largest: int) -> Artifact | None:
         if size > largest:
             return Artifact(name, size, left_out=f"the file is larger than {_bytes(largest)}, the agent's limit")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            data = file.read(largest)
+            data = redactor.file(file.read(largest))
     except OSError as error:
         return Artifact(name, 0, left_out=f"cannot be read: {error.strerror}")
     finally:

@@ -29,6 +29,11 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._seen: set[str] = set()
+
+    def secrets(self) -> set[str]:
+        """Return all tokens that the file has contained since the start, as far as this process knows."""
+        return set(self._seen)
 
     def token(self) -> str:
         """Return the token in the file. An administrator may replace it while the agent runs.
@@ -44,6 +49,7 @@ class TokenFile:
             raise ConfigError(
                 f"--token-file {self._path} must contain one token of printable characters without spaces"
             )
+        self._seen.add(token)
         return token
 
 
@@ -78,6 +84,11 @@ class Enrolled:
                 "or use --token-file"
             )
         return self._kept.secret
+
+    def secrets(self) -> set[str]:
+        """Return the current credential and its successor, as far as they exist."""
+        drawn = _read(self._next_path)
+        return {kept.secret for kept in (self._kept, drawn) if kept is not None}
 
     def exists(self) -> bool:
         """Return whether the agent has enrolled."""

@@ -82,6 +82,11 @@ def of(spec: JobSpec, script: str) -> Invocation:
     )
 
 
+def secrets(environment: Mapping[str, str]) -> set[str]:
+    """Return the values of the variables whose names suggest a secret."""
+    return {text for name, text in environment.items() if _is_secret(name) and len(text) >= _SHORTEST_SECRET}
+
+
 def masked(spec: JobSpec) -> list[list[list[str]]]:
     """Return the command lines of a job that contain secrets, each with its masked form."""
     hide = _Hiding(spec.env)
@@ -116,9 +121,8 @@ class _Hiding:
     """Hides secrets in texts, including the values of variables in `environment` with secret names."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        known = {text for name, text in environment.items() if _is_secret(name) and len(text) >= _SHORTEST_SECRET}
         # The longest first, because one may be the beginning of another.
-        self._known = sorted(known, key=len, reverse=True)
+        self._known = sorted(secrets(environment), key=len, reverse=True)
 
     def text(self, text: str) -> str:
         for secret in self._known:

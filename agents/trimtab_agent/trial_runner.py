@@ -4,6 +4,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from trimtab_agent import invocation
 from trimtab_agent.artifacts import collect
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane
+from trimtab_agent.credentials import Credentials
 from trimtab_agent.errors import (
     CallError,
     CallRefusedError,
@@ -26,6 +28,7 @@ from trimtab_agent.journal import Entry, Journal
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.log_shipper import LogShipper
 from trimtab_agent.measurement_reporter import MeasurementReporter
+from trimtab_agent.redaction import Redactor
 from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner, stored_spec
 
 logger = logging.getLogger(__name__)
@@ -70,8 +73,10 @@ class TrialRunner:
         journal: Journal,
         runner: Runner,
         control: ControlPlane,
+        credentials: Credentials,
     ) -> None:
         self._config = config
+        self._credentials = credentials
         self._installed = installed
         self._journal = journal
         self._runner = runner
@@ -190,7 +195,8 @@ class TrialRunner:
 
     async def _live(self, trial: _Trial) -> None:
         entry = trial.entry
-        shipper = LogShipper(self._control, entry)
+        redactor = self._redactor(entry)
+        shipper = LogShipper(self._control, entry, redactor)
         if entry.settlement is None:
             following = [asyncio.create_task(shipper.follow())]
             reporter = MeasurementReporter(self._control, entry, lambda: self.cancel(entry.lease.id, "pruned"))
@@ -198,6 +204,8 @@ class TrialRunner:
                 following.append(asyncio.create_task(reporter.follow()))
             try:
                 settlement = await self._settlement(trial)
+                # The reason may quote the output.
+                settlement = replace(settlement, reason=redactor.text(settlement.reason))
             finally:
                 for task in following:
                     task.cancel()
@@ -216,8 +224,19 @@ class TrialRunner:
         await self._report(entry)
         await shipper.finish()
         if entry.settlement is not None and entry.settlement.outcome is not Outcome.RELEASED:
-            await self._send_artifacts(entry)
+            await self._send_artifacts(entry, redactor)
         await self._forget(trial)
+
+    def _redactor(self, entry: Entry) -> Redactor:
+        """Return what hides the agent's credentials and the secrets in the trial's environment."""
+        own: set[str] = set()
+
+        def known() -> set[str]:
+            if not own and (spec := stored_spec(entry.folder)) is not None:
+                own.update(invocation.secrets(spec.env))
+            return own | self._credentials.secrets()
+
+        return Redactor(known)
 
     async def _report(self, entry: Entry) -> None:
         assert entry.settlement is not None
@@ -336,13 +355,14 @@ class TrialRunner:
         except CallError as error:
             logger.info("%s: %s", entry.lease.title, error)
 
-    async def _send_artifacts(self, entry: Entry) -> None:
+    async def _send_artifacts(self, entry: Entry, redactor: Redactor) -> None:
         """Send the trial's artifacts. A failure is logged and delays nothing."""
         spec = await asyncio.to_thread(stored_spec, entry.folder)
         if spec is None or not spec.artifacts:
             return
         policy = self._config.policy
-        found = collect(entry.work, spec.artifacts, most=policy.artifacts, largest=policy.artifact_bytes)
+        most, largest = policy.artifacts, policy.artifact_bytes
+        found = collect(entry.work, spec.artifacts, most=most, largest=largest, redactor=redactor)
         while artifact := await asyncio.to_thread(next, found, None):
             try:
                 refused = await self._control.put_artifact(entry.lease.id, artifact)
