@@ -11,6 +11,7 @@ from pathlib import Path
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
+from trimtab_agent.trial_user import TrialUser
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ def make_runner(
     slots: int = 1,
     cores: int | None = None,
     memory: int = 0,
+    user: TrialUser | None = None,
 ) -> Runner:
     """Return a runner. The local runner keeps this process off the CPUs of its trials.
 
@@ -67,6 +69,7 @@ def make_runner(
         slots: number of trials at the same time.
         cores: cores of each trial (see runners.cpus.share_out).
         memory: memory limit of each trial in bytes; 0: no limit.
+        user: the user of the trials; None: the agent's own.
 
     Raises:
         ConfigError: an option does not fit the runner, or this machine does not allow the runner.
@@ -80,6 +83,8 @@ def make_runner(
         for option, given in (("--trial-cores", cores is not None), ("--trial-memory-mib", memory > 0)):
             if given:
                 raise ConfigError(f"{option} is only valid with --runner local; with {name}, use --{name}-option")
+        if user is not None:
+            raise ConfigError(f"--trial-user {user.name} is only valid with --runner local; {name} has its own users")
     own = scheduler_options.get(name, ())
     if name == "slurm":
         from trimtab_agent.runners import slurm, slurm_client
@@ -98,7 +103,7 @@ def make_runner(
     shares = cpus.share_out(slots, cores, cpus.cores(cpus.allowed()))
     if shares.warning:
         logger.warning("%s", shares.warning)
-    runner = LocalRunner(shares, memory)
+    runner = LocalRunner(shares, memory, user)
     os.sched_setaffinity(0, shares.spare)
     return runner
 

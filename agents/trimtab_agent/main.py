@@ -17,6 +17,7 @@ from trimtab_agent.errors import AgentError, ComponentError, ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
 from trimtab_agent.runners.base import Runner
+from trimtab_agent.trial_user import TrialUser
 
 EXAMPLES = """\
 examples:
@@ -157,6 +158,12 @@ def parser() -> argparse.ArgumentParser:
         "--label", action="append", default=[], metavar="KEY=VALUE", help="label shown to users; can be repeated"
     )
     run.add_argument(
+        "--trial-user",
+        metavar="USER",
+        help="user of the trials, with the local runner and an agent that runs as root. It can read nothing of "
+        "--state-dir, such as the agent's credential (default: the policy's trial_user, or the agent's own user)",
+    )
+    run.add_argument(
         "--policy",
         type=Path,
         metavar="F",
@@ -275,7 +282,8 @@ def _run(options: argparse.Namespace) -> None:
     if settings.token_file:
         TokenFile(settings.token_file).token()
     machine = Machine()
-    runner = _runner(options, settings.slots)
+    user = _trial_user(options.trial_user, policy)
+    runner = _runner(options, settings.slots, user)
     from trimtab_agent.installed import Installed
 
     components = Installed(*_source(options.components, options.state_dir))
@@ -284,6 +292,8 @@ def _run(options: argparse.Namespace) -> None:
     from trimtab_agent.journal import Journal
 
     journal = Journal(settings.state)
+    if user is not None:
+        user.open_state(settings.state, {one.folder for one in components.components.values()})
     for remark in machine.remarks():
         logging.getLogger(__name__).warning("timings on this machine may be unreliable: %s", remark)
     try:
@@ -293,6 +303,13 @@ def _run(options: argparse.Namespace) -> None:
         asyncio.run(serve(settings, components, journal, runner, credentials))
     finally:
         journal.close()
+
+
+def _trial_user(given: str | None, policy: Policy) -> TrialUser | None:
+    if given and policy.trial_user and given != policy.trial_user:
+        raise ConfigError(f"--trial-user {given} contradicts the policy's trial_user {policy.trial_user}")
+    name = given or policy.trial_user
+    return TrialUser.find(name) if name else None
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -359,7 +376,7 @@ def _source(location: Path, state: Path) -> tuple[Path, Generator]:
     return location, Generator(state.absolute() / "generated")
 
 
-def _runner(options: argparse.Namespace, slots: int) -> Runner:
+def _runner(options: argparse.Namespace, slots: int, user: TrialUser | None = None) -> Runner:
     memory = (options.trial_memory_mib or 0) << 20
     return configuration.make_runner(
         options.runner,
@@ -368,6 +385,7 @@ def _runner(options: argparse.Namespace, slots: int) -> Runner:
         slots=slots,
         cores=options.trial_cores,
         memory=memory,
+        user=user,
     )
 
 

@@ -13,7 +13,18 @@ from trimtab_agent.lease import Lease
 from trimtab_agent.runners import ray_options, slurm_options
 from trimtab_agent.runners.base import JobSpec
 
-KEYS = ("components", "batch_scripts", "show_commands", "tenants", "studies", "environment", "limits", "slurm", "ray")
+KEYS = (
+    "components",
+    "batch_scripts",
+    "show_commands",
+    "trial_user",
+    "tenants",
+    "studies",
+    "environment",
+    "limits",
+    "slurm",
+    "ray",
+)
 LIMIT_KEYS = ("trials", "seconds", "artifacts", "artifact_kib")
 COMPONENT_KEYS = ("digests", "applications")
 RAY_KEYS = ("cpus", "gpus", "memory_mib", "resources", "labels")
@@ -67,6 +78,8 @@ class Policy:
     batch_scripts: bool = True
     # whether the service may see command lines and variables
     show_commands: bool = True
+    # the user of trials; "" means the agent's own
+    trial_user: str = ""
     tenants: tuple[str, ...] | None = None
     studies: tuple[str, ...] | None = None
     environment: tuple[str, ...] | None = None
@@ -255,6 +268,7 @@ def _read(table: Table) -> Policy:
         components=_read_components(table) if "components" in table else None,
         batch_scripts=table.flag("batch_scripts", True),
         show_commands=table.flag("show_commands", True),
+        trial_user=table.text("trial_user") if "trial_user" in table else "",
         tenants=_patterns(table, "tenants"),
         studies=_patterns(table, "studies"),
         environment=_patterns(table, "environment"),

@@ -73,13 +73,14 @@ def number(value: object, metric: Mapping[str, Any]) -> float:
     return found
 
 
-def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str) -> str:
+def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str, owner: int | None = None) -> str:
     """Return the text that contains the metric.
 
     Args:
         metric: its `source` is stdout, stderr, or a file in `work`.
         streams: paths of the captured output streams.
         work: the trial's work folder.
+        owner: the owner that a file in `work` must have; None: any.
 
     Raises:
         NoValueError: the application did not write the file, or it is not a regular file.
@@ -87,7 +88,7 @@ def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str
     source = metric["source"]
     path = streams.get(source) or os.path.join(work, source)
     try:
-        with open_regular(path) as file:
+        with open_regular(path, None if source in streams else owner) as file:
             return file.read(FILE_LIMIT).decode("utf-8", "replace")
     except OSError as error:
         raise NoValueError(f"{source} cannot be read: {error.strerror}") from None

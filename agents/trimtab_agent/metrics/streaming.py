@@ -37,6 +37,7 @@ class Streams:
         elapsed: Callable[[], float],
         complain: Callable[[str], None],
         run: int = 0,
+        owner: int | None = None,
     ) -> None:
         """
         Args:
@@ -48,6 +49,7 @@ class Streams:
             elapsed: returns the seconds since the application's start.
             complain: called with a text for people about lines that could not be read.
             run: the number of the run; 0 if unknown.
+            owner: the owner that a file in `work` must have; None: any.
         """
         self._signals = signals
         self._elapsed = elapsed
@@ -61,7 +63,7 @@ class Streams:
             rule = re.compile(stream["pattern"].encode()) if stream["pattern"] else None
             self.sources[stream["source"]].rules.append(rule)
         self._files = [
-            _Followed(os.path.join(work, name), source)
+            _Followed(os.path.join(work, name), source, owner)
             for name, source in self.sources.items()
             if name not in ("stdout", "stderr")
         ]
@@ -123,13 +125,14 @@ class Source:
 
 
 class _Followed:
-    def __init__(self, path: str, source: Source) -> None:
+    def __init__(self, path: str, source: Source, owner: int | None) -> None:
         self._path = path
+        self._owner = owner
         self._source = source
         self._offset = 0
 
     def read(self) -> None:
-        with suppress(OSError), open_regular(self._path) as file:
+        with suppress(OSError), open_regular(self._path, self._owner) as file:
             if os.fstat(file.fileno()).st_size < self._offset:
                 self._offset = 0  # the file was replaced
             file.seek(self._offset)

@@ -118,6 +118,8 @@ class JobSpec:
     masked: Sequence[Sequence[Sequence[str]]] = ()
     # patterns of files in the work folder that are sent to the service
     artifacts: Sequence[str] = ()
+    # `uid`, `gid` and `groups` of the commands, for the local runner; None: the agent's own
+    user: Mapping[str, Json] | None = None
 
     def to_json(self) -> str:
         """Return the stored form, which the supervisor reads."""

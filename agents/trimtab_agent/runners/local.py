@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trimtab_agent.runners.base import (
     RESULT,
@@ -34,6 +35,9 @@ from trimtab_agent.supervisor import cgroup
 from trimtab_agent.supervisor.files import write_atomically
 from trimtab_agent.supervisor.process import JOB_VARIABLE
 from trimtab_agent.supervisor.supervise import start_ticks
+
+if TYPE_CHECKING:
+    from trimtab_agent.trial_user import TrialUser
 
 logger = logging.getLogger(__name__)
 
@@ -94,9 +98,10 @@ class LocalRunner(Runner):
 
     one_machine = True
 
-    def __init__(self, shares: Shares | None = None, memory: int = 0) -> None:
+    def __init__(self, shares: Shares | None = None, memory: int = 0, user: "TrialUser | None" = None) -> None:
         """`shares` has the CPUs of each trial; the default is all CPUs. `memory` is the limit of a trial with its
-        supervisor in bytes; 0 means no limit."""
+        supervisor in bytes; 0 means no limit. `user` runs the trials; None: the agent's own user."""
+        self._user = user
         self._shares = shares or share_out(1, 0, cores(allowed()))
         self._cgroups = Cgroups(memory)
         self._idle: list[_Supervisor] = []
@@ -139,6 +144,8 @@ class LocalRunner(Runner):
     def _hand_over(self, folder: Path, spec: JobSpec, supervisor: _Supervisor) -> None:
         self._placed[folder] = cpus = self._shares.alone if spec.exclusive else self._free_cpus()
         limit = self._cgroups.memory if supervisor.group else 0
+        if self._user is not None:
+            spec = self._user.own(folder, spec)
         spec = replace(marked(spec, folder), cpus=sorted(cpus), cgroup=supervisor.group, memory_limit=limit)
         write_atomically(folder / SPEC, spec.to_json().encode())
         pipe = folder / _ALIVE

@@ -37,17 +37,36 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, durable: bool
         sync_folder(os.path.dirname(name) or ".")
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str], owner: int | None = None) -> BinaryIO:
     """Open a file that a trial may have made, to read it. This never waits, as opening a named pipe would.
 
+    `owner` is the user of the trial if it is not this process's user: a link could lead to what only this process may
+    read.
+
     Raises:
-        OSError: there is no such file, or it is not a regular one.
+        OSError: there is no such file, it is not a regular one, or it has another owner.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    if owner is not None and status.st_uid != owner:
+        os.close(handle)
+        raise OSError(errno.EACCES, "not a file of the trial's user", os.fspath(path))
     return os.fdopen(handle, "rb")
+
+
+def give(folder: str | os.PathLike[str], uid: int, gid: int) -> None:
+    """Give a folder and everything in it to a user. Links are not followed.
+
+    Raises:
+        OSError: this process may not do that.
+    """
+    for parent, folders, files in os.walk(folder, topdown=False):
+        for name in (*folders, *files):
+            os.chown(os.path.join(parent, name), uid, gid, follow_symlinks=False)
+    os.chown(folder, uid, gid)
 
 
 def is_there(folder: str | os.PathLike[str], name: str) -> bool:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from trimtab_agent.supervisor.files import is_there
 
@@ -138,6 +138,7 @@ def run(
     signals: Signals,
     cpus: Collection[int] = (),
     watch: Callable[[], None] | None = None,
+    user: Mapping[str, Any] | None = None,
 ) -> Ended:
     """Run a command to its end.
 
@@ -152,6 +153,7 @@ def run(
         signals: end the command early if they say so.
         cpus: CPUs for it and its children; none: the CPUs of this process.
         watch: called repeatedly while it runs.
+        user: `uid`, `gid` and `groups` to run it with; None: those of this process.
 
     Raises:
         NotStartedError: the program or the folder does not exist, or cannot be executed.
@@ -167,19 +169,10 @@ def run(
                 # The child inherits the CPUs, so it starts on the right ones.
                 _pin(cpus)
             started = time.monotonic()
-            pid = os.posix_spawn(
-                program,
-                list(argv),
-                dict(env),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, out_writer, 1),
-                    (os.POSIX_SPAWN_DUP2, err_writer, 2),
-                ],
-                setsid=True,
-                setsigmask=[],
-                # Python ignores these two signals, but a program expects the defaults.
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            pid = (
+                _spawn(program, argv, env, out_writer, err_writer)
+                if user is None
+                else _spawn_as(user, program, argv, env, out_writer, err_writer)
             )
         except BaseException:
             os.close(out)
@@ -212,6 +205,48 @@ def run(
         for pipe in sinks:
             os.close(pipe)
     return ended
+
+
+def _spawn(program: str, argv: Sequence[str], env: Mapping[str, str], out: int, err: int) -> int:
+    """Start a program and return its process number."""
+    return os.posix_spawn(
+        program,
+        list(argv),
+        dict(env),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, out, 1),
+            (os.POSIX_SPAWN_DUP2, err, 2),
+        ],
+        setsid=True,
+        setsigmask=[],
+        # Python ignores these two signals, but a program expects the defaults.
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+    )
+
+
+def _spawn_as(
+    user: Mapping[str, Any], program: str, argv: Sequence[str], env: Mapping[str, str], out: int, err: int
+) -> int:
+    """Start a program as another user and return its process number. `posix_spawn` cannot change the user."""
+    import subprocess
+
+    process = subprocess.Popen(
+        list(argv),
+        executable=program,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
+        user=user["uid"],
+        group=user["gid"],
+        extra_groups=user["groups"],
+        umask=0o022,
+    )
+    # This module waits for it.
+    process.returncode = 0
+    return process.pid
 
 
 def _follow(

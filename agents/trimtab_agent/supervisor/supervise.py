@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab_agent.supervisor import cgroup, machine, process, quiet
 from trimtab_agent.supervisor.capture import Capture, last_lines
-from trimtab_agent.supervisor.files import sync_folder, write_atomically
+from trimtab_agent.supervisor.files import give, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from trimtab_agent.metrics.streaming import Streams
@@ -187,6 +187,15 @@ class Supervisor:
             raise TrialOverError("failed", f"the build cache cannot be used: {error}") from None
 
     def _make(self, build: Spec) -> None:
+        user = self.spec.get("user")
+        if user is not None:
+            give(build["entry"], user["uid"], user["gid"])
+        self._run_build(build)
+        if user is not None:
+            # A later trial must not change what others use.
+            give(build["entry"], os.geteuid(), os.getegid())
+
+    def _run_build(self, build: Spec) -> None:
         deadline = time.monotonic() + build["timeout"]
         for argv in build["commands"]:
             left = deadline - time.monotonic()
@@ -269,6 +278,7 @@ class Supervisor:
             lambda: time.monotonic() - began,
             lambda message: self.log.add(f"[stream: {message}]\n".encode()),
             self.spec.get("run", 0),
+            self._owner(),
         )
 
     def _tell_elapsed(self, began: str) -> None:
@@ -308,6 +318,8 @@ class Supervisor:
                 signals=self.signals,
                 cpus=self.spec["cpus"],
                 watch=reported.look if reported else None,
+                # The function of a metric belongs to the agent, and its answer too.
+                user=None if step == "metric" else self.spec.get("user"),
             )
         except process.NotStartedError as error:
             raise TrialOverError("failed", f"{step}: {error}") from None
@@ -358,7 +370,8 @@ class Supervisor:
             self.signals.interrupts = True
             signal.setitimer(signal.ITIMER_REAL, EXTRACTION_TIME)
             try:
-                return read(extract.read_source(metric, self.streams, self.spec["work"]), metric)
+                owner = self._owner()
+                return read(extract.read_source(metric, self.streams, self.spec["work"], owner), metric)
             finally:
                 self.signals.interrupts = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -366,6 +379,11 @@ class Supervisor:
             raise _NoMetricError("infeasible", self._with_output(str(error))) from None
         except process.HaltedError:
             raise _NoMetricError("failed", f"not found within {EXTRACTION_TIME:g} s; simplify the pattern") from None
+
+    def _owner(self) -> int | None:
+        """Return the owner of the trial's files; None if the trial has this process's user."""
+        user = self.spec.get("user")
+        return None if user is None else int(user["uid"])
 
     def _call_function(self, metric: Spec, seconds: float) -> float:
         from trimtab_agent.metrics import extract
