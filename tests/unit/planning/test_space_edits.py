@@ -212,12 +212,9 @@ def test_two_edits_at_once_are_made_one_after_the_other(principal: Principal) ->
     name = create(principal)
     for n in (3, 4, 5):
         measured(principal, name, 1.0, n=n, level="O1" if n == 5 else "O2")
-    edits: list[dict[str, Any]] = [
-        {"fix": {"n": 4}},
-        {"add": [CACHE]},
-        {"fix": {"level": "O2"}},
-        {"remove": {"x": 0.3}},
-    ]
+    # Whatever the order of the others, the new parameter keeps more than one value.
+    edited(principal, name, add=[CACHE])
+    edits: list[dict[str, Any]] = [{"fix": {"n": 4}}, {"fix": {"level": "O2"}}, {"remove": {"x": 0.3}}]
     errors: list[BaseException] = []
     together = threading.Barrier(len(edits))
 

@@ -52,7 +52,7 @@ def test_all_parameters_that_vary_have_main_effects_unless_there_is_one() -> Non
 
 
 def test_a_suggestion_changes_many_flags_of_which_little_is_known() -> None:
-    """Of 40 flags, only the first has an effect. After 12 trials the effects of the others are hardly known."""
+    """Only the first of 40 flags has an effect. After 12 trials the effects of the others are hardly known."""
     space = Space.build([BoolParameter(f"f{place}") for place in range(40)])
     problem = Problem.build(space, [Objective("seconds", "minimize")], noisy=True)
     first = registry.create("random", problem, seed=1, options={}).suggest(12, cursor=0).configurations

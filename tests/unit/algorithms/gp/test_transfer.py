@@ -26,12 +26,14 @@ PROBLEM = Problem.build(
     [Objective("seconds", "minimize")],
     noisy=False,
 )
-BLOCKS = {1: 0.6, 2: 0.3, 4: 0.0, 8: 0.1, 16: 0.5}
+# For each block, the best x and what it costs more than the best block.
+BLOCKS = {1: (0.1, 0.6), 2: (0.4, 0.3), 4: (0.7, 0.0), 8: (0.9, 0.1), 16: (0.3, 0.5)}
 
 
 def seconds(one: Configuration) -> float:
     """A function with its minimum, 1, at x = 0.7 and block = 4."""
-    return 1.0 + 8.0 * (float(one["x"]) - 0.7) ** 2 + BLOCKS[int(one["block"])]
+    best, cost = BLOCKS[int(one["block"])]
+    return 1.0 + 8.0 * (float(one["x"]) - best) ** 2 + cost
 
 
 def some(count: int, seed: int = 0) -> list[Configuration]:
@@ -91,7 +93,7 @@ def test_few_results_of_its_own_are_enough_to_rank_the_others() -> None:
         prediction = algorithm.predict(others)
         assert prediction is not None
         agreement.append(float(spearmanr(prediction.mean, truth).statistic))
-    assert agreement[0] > 0.85 > 0.6 > agreement[1]
+    assert agreement[0] > agreement[1] + 0.3
 
 
 def test_a_misleading_study_soon_counts_for_little() -> None:
