@@ -88,7 +88,8 @@ def test_results_of_earlier_studies_leave_the_contract_as_it_is(name: str) -> No
         assert all(SMALL.space.feasible(one) for one in first[-1].configurations)
     assert first[0] == first[1]
     plain = create(name, SMALL).suggest(3, cursor=0)
-    assert registry.describe(name).learns_from_studies == (first[0].configurations != plain.configurations)
+    chosen = registry.resolve(name, SMALL, OPTIONS.get(name, {})).name
+    assert registry.describe(chosen).learns_from_studies == (first[0].configurations != plain.configurations)
 
 
 def seconds(configuration: Configuration) -> float:
