@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from service.backups import DataDir, data_folder
-from service.doctor.findings import Deployment, Finding, Level, ok, problem, warning
+from service.doctor.findings import Deployment, Finding, Level, ok, one_line, problem, warning
 
 SHORT_KEY = 32
 # Any of these means that the environment describes the deployment.
@@ -84,7 +84,7 @@ def _settings() -> Finding:
     try:
         django.setup()
     except (ImproperlyConfigured, ValueError, OSError) as error:
-        return problem(" ".join(str(error).split()), "set them as deploy/HOSTING.md says")
+        return problem(one_line(error), "set them as deploy/HOSTING.md says")
     if len(settings.SECRET_KEY) < SHORT_KEY:
         return warning(
             f"TRIMTAB_SECRET_KEY has {len(settings.SECRET_KEY)} characters", "use a random text: openssl rand -hex 32"

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from service.doctor.findings import Deployment, Finding, ok, problem, warning
+from service.doctor.findings import Deployment, Finding, ok, one_line, problem, warning
 from service.tenancy import protection
 from service.trials import presence
 
@@ -18,6 +18,7 @@ OLDEST = 14
 CLOCK_WARNING_SECONDS = 2.0
 CLOCK_PROBLEM_SECONDS = 30.0
 LONG_WAIT_SECONDS = 60.0
+MIGRATE = "run `trimtab-service migrate`"
 
 
 def answers(deployment: Deployment) -> Finding:
@@ -29,7 +30,7 @@ def answers(deployment: Deployment) -> Finding:
             cursor.execute("SELECT current_setting('server_version'), current_setting('server_version_num')::int")
             ((version, number),) = cursor.fetchall()
     except Error as error:
-        return problem(f"{place} does not answer: {_line(error)}", "start PostgreSQL, or correct DATABASE_URL")
+        return problem(f"{place} does not answer: {one_line(error)}", "start PostgreSQL, or correct DATABASE_URL")
     if number // 10000 < OLDEST:
         return problem(f"PostgreSQL {version} is too old", f"upgrade it to version {OLDEST} or later")
     return ok(f"PostgreSQL {version} answers in {(time.monotonic() - started) * 1000:.0f} ms")
@@ -42,7 +43,7 @@ def migrations(deployment: Deployment) -> Finding:
     ours = {label for label, _ in known}
     unapplied = [migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
     if unapplied:
-        return problem(f"{len(unapplied)} migrations are not applied, the first is {unapplied[0]}", _migrate())
+        return problem(f"{len(unapplied)} migrations are not applied, the first is {unapplied[0]}", MIGRATE)
     newer = sorted(key for key in executor.loader.applied_migrations if key[0] in ours and key not in known)
     if newer:
         return problem(
@@ -59,7 +60,7 @@ def rows(deployment: Deployment) -> Finding:
         more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
         return problem(
             faults[0].rstrip(".") + more,
-            f"{_migrate()}; DATABASE_URL must name a role that owns no table and has neither SUPERUSER nor BYPASSRLS",
+            f"{MIGRATE}; DATABASE_URL must name a role that owns no table and has neither SUPERUSER nor BYPASSRLS",
         )
     return ok("row-level security is forced on all tables of tenants, and holds for the service's role")
 
@@ -93,11 +94,3 @@ def workers(deployment: Deployment) -> Finding:
     if longest > LONG_WAIT_SECONDS:
         return warning(f"{alive}, and a suggestion has waited for {longest:.0f} s", "start more workers")
     return ok(alive)
-
-
-def _migrate() -> str:
-    return "run `trimtab-service migrate`"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

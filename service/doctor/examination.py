@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from service.doctor import broker, database, endpoints, folder, issuer
-from service.doctor.findings import Deployment, Finding, Level, problem, warning
+from service.doctor.findings import Deployment, Finding, Level, one_line, problem, warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def _bounded(run: Callable[[Deployment], Finding], deployment: Deployment) -> Fi
         try:
             found.append(run(deployment))
         except Exception as error:  # noqa: BLE001 - a check that fails must not hide the others
-            text = " ".join(str(error).split())
-            found.append(problem(f"the check failed: {type(error).__name__}: {text}", "see the logs of the service"))
+            text = f"the check failed: {type(error).__name__}: {one_line(error)}"
+            found.append(problem(text, "see the logs of the service"))
 
     # The thread of a check that hangs does not keep this process alive.
     thread = threading.Thread(target=work, daemon=True)

@@ -52,3 +52,8 @@ def warning(text: str, remedy: str) -> Finding:
 def problem(text: str, remedy: str) -> Finding:
     """Return a fault with which the service, or a part of it, does not work or is unsafe."""
     return Finding(Level.PROBLEM, text, remedy)
+
+
+def one_line(error: Exception) -> str:
+    """Return the text of an error without line breaks."""
+    return " ".join(str(error).split())

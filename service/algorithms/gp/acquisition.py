@@ -61,8 +61,8 @@ class LogNoisyExpectedImprovement(Analytic):
         self._best = torch.cat([known, least]).amax(0)
 
     def values(self, rows: Tensor) -> Tensor:
-        white, deviation = self._posterior.project(rows)
-        means = self._posterior.prior_mean(rows)[:, None] + white.T @ self._white
+        mean, white, deviation = self._posterior.project(rows)
+        means = mean[:, None] + white.T @ self._white
         improvement = log_improvement_of((means - self._best) / deviation[:, None])
         return improvement.logsumexp(1) - math.log(improvement.shape[1]) + deviation.log()
 
@@ -83,8 +83,8 @@ class LogProbability(Analytic):
         self._posterior, self._least, self._noise = posterior, least, noise
 
     def values(self, rows: Tensor) -> Tensor:
-        white, deviation = self._posterior.project(rows)
-        mean = self._posterior.prior_mean(rows) + self._posterior.white @ white[: self._posterior.count]
+        mean, white, deviation = self._posterior.project(rows)
+        mean = mean + self._posterior.white @ white[: self._posterior.count]
         plain: Tensor = log_ndtr((mean - self._least) / (deviation.square() + self._noise).sqrt())
         return plain + _STEEPER * (plain - _LOG_DOUBTFUL).clamp_max(0.0)
 
@@ -111,7 +111,8 @@ class LogUncertainty(Analytic):
         self._posterior = posterior
 
     def values(self, rows: Tensor) -> Tensor:
-        return self._posterior.project(rows)[1].log()
+        _, _, deviation = self._posterior.project(rows)
+        return deviation.log()
 
 
 class Average(Analytic):

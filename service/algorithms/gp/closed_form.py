@@ -8,7 +8,7 @@ with BoTorch's results.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -130,7 +130,11 @@ class Conditioned:
         self._unlike = np.exp(-np.exp(-theta[split : split + choices]) / max(choices, 1))
         self.scale, self.noise = math.exp(theta[-2]), math.exp(theta[-1])
         self.effects = np.exp(theta[split + choices : -2])
-        self.points, self._main = points, layout.effects
+        self.points = points
+        self._main: Callable[[torch.Tensor], torch.Tensor] | None = None
+        if layout.effects is not None:
+            known = torch.from_numpy(points.rows), torch.from_numpy(self.effects)
+            self._main = layout.effects.covariances_with(*known)
         self._scaled = points.rows[:, self._numeric] * self._inverse
         self._lengths = (self._scaled**2).sum(1)
         added = self.noise * points.share + points.added + JITTER * self.scale
@@ -151,8 +155,7 @@ class Conditioned:
             decay *= np.where(rows[:, column, None] != self.points.rows[:, column], unlike, 1.0)
         found = np.asarray(decay * (1.0 + root + (5.0 / 3.0) * squares))
         if self._main is not None:
-            both = torch.from_numpy(rows), torch.from_numpy(self.points.rows)
-            found += self._main.covariances(*both, torch.from_numpy(self.effects)).numpy()
+            found += self._main(torch.from_numpy(rows)).numpy()
         return found
 
 

@@ -69,14 +69,22 @@ class Effects:
         found[:, len(self.numeric) :] = np.where(alike, 1.0, -1.0 / (np.array(self.sizes) - 1.0))
         return found
 
-    def covariances(self, left: Tensor, right: Tensor, variances: Tensor) -> Tensor:
-        """Return the covariances of b and n rows, [b, n]. `variances`: [columns]."""
+    def covariances_with(self, points: Tensor, variances: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the function from b rows, [b, d], to their covariances with n points, [b, n]. `variances`: [columns].
+
+        What depends on the points alone is computed once.
+        """
         split = len(self.numeric)
         features = self._features(variances[split:])
-        found = features(left) @ features(right).transpose(-1, -2)
-        for place, variance in zip(self.numeric, variances[:split], strict=True):
-            found = found + variance * _matern(left[..., :, None, place] - right[..., None, :, place])
-        return found
+        known = features(points).transpose(-1, -2)
+
+        def covariances(rows: Tensor) -> Tensor:
+            found = features(rows) @ known
+            for place, variance in zip(self.numeric, variances[:split], strict=True):
+                found = found + variance * _matern(rows[..., :, None, place] - points[..., None, :, place])
+            return found
+
+        return covariances
 
     def drawn(self, variances: FloatArray, features: int, random: np.random.Generator) -> Features:
         """Return features of rows, [n, k], that give a draw of the effects if multiplied by standard normal numbers.
@@ -144,8 +152,8 @@ class MainEffects(Kernel):  # type: ignore[misc] # GPyTorch has no types.
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """Return the covariances of two lists of rows, or of their pairs."""
         if diag:
-            return self.effects.covariances(x1[..., None, :], x2[..., None, :], self.variance)[..., 0, 0]
-        return self.effects.covariances(x1, x2, self.variance)
+            return self.effects.covariances_with(x2[..., None, :], self.variance)(x1[..., None, :])[..., 0, 0]
+        return self.effects.covariances_with(x2, self.variance)(x1)
 
 
 def matern_frequencies(random: np.random.Generator, *shape: int) -> FloatArray:

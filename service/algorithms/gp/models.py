@@ -251,7 +251,7 @@ def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]
     scaled_kernel, effects = model.covar_module, None
     if isinstance(scaled_kernel, AdditiveKernel):
         scaled_kernel, effects = scaled_kernel.kernels
-        variances = effects.variance
+        main = effects.effects.covariances_with(points, effects.variance)
     scale, inner = scaled_kernel.outputscale, scaled_kernel.base_kernel
     parts = {type(one): one for one in (inner.kernels if isinstance(inner, ProductKernel) else [inner])}
     matern, hamming = parts.get(MaternKernel), parts.get(CategoricalKernel)
@@ -271,7 +271,7 @@ def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]
         if hamming is not None:
             found = found * ((rows[:, categorical, None] != codes) * unlike).sum(1).exp()
         if effects is not None:
-            found = found + effects.effects.covariances(rows, points, variances)
+            found = found + main(rows)
         return found
 
     return covariances

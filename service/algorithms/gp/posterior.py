@@ -48,30 +48,29 @@ class Posterior:
             self.white = torch.linalg.solve_triangular(own, missed, upper=False)[:, 0]
             self._weights = torch.linalg.solve_triangular(own.T, self.white[:, None], upper=True)[:, 0]
 
-    def prior_mean(self, rows: Tensor) -> Tensor:
-        """Return the mean function, [b], at b rows, before the outcomes change it."""
-        found: Tensor = self._mean(self.model.transform_inputs(rows))
-        return found
-
     def mean(self, rows: Tensor) -> Tensor:
         """Return the mean, [b], at b rows given only the n outcomes, without the cost of a deviation."""
         moved = self.model.transform_inputs(rows)
         found: Tensor = self._mean(moved) + self._kernel(moved)[:, : self.count] @ self._weights
         return found
 
-    def project(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return whitened covariances, [n + m, b], of b rows, and standard deviations, [b], given all n + m values."""
-        covariance = self._kernel(self.model.transform_inputs(rows)).T
-        white = torch.linalg.solve_triangular(self.factor, covariance, upper=False)
-        return white, self._deviation(white)
+    def project(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return prior means, [b], whitened covariances, [n + m, b], and standard deviations, [b], of b rows.
+
+        The means are those before the outcomes change them, and the deviations those given all n + m values.
+        """
+        moved = self.model.transform_inputs(rows)
+        white = torch.linalg.solve_triangular(self.factor, self._kernel(moved).T, upper=False)
+        return self._mean(moved), white, self._deviation(white)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations, [b] each, of the noise-free process given only the n outcomes."""
         means, deviations = [np.zeros(0)], [np.zeros(0)]
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(rows), _CHUNK):
-                white = self.project(part)[0][: self.count]
-                means.append((self.prior_mean(part) + self.white @ white).numpy())
+                mean, white, _ = self.project(part)
+                white = white[: self.count]
+                means.append((mean + self.white @ white).numpy())
                 deviations.append(self._deviation(white).numpy())
         return np.concatenate(means), np.concatenate(deviations)
 

@@ -20,7 +20,7 @@ VARIANCES = np.array([1.0, 2.0, 3.0])
 
 def covariances(rows: FloatArray) -> FloatArray:
     points = torch.from_numpy(rows)
-    return EFFECTS.covariances(points, points, torch.from_numpy(VARIANCES)).numpy()
+    return EFFECTS.covariances_with(points, torch.from_numpy(VARIANCES))(points).numpy()
 
 
 def test_the_effects_of_levels_have_the_sum_0() -> None:
