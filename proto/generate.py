@@ -17,9 +17,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 # By package: the protocol packages that it needs.
 TARGETS = {
-    "service": ("tuning", "agent", "identity", "errordetails"),
-    "sdk/trimtab": ("tuning", "identity", "errordetails"),
-    "agents/trimtab_agent": ("tuning", "agent", "errordetails"),
+    "service": ("tuning", "agent", "identity", "matching", "errordetails"),
+    "sdk/trimtab": ("tuning", "identity", "matching", "errordetails"),
+    "agents/trimtab_agent": ("tuning", "agent", "matching", "errordetails"),
 }
 PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}
 # The modules that read the text of a component file without its folder, for `service._gen.components`.
