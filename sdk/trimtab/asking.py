@@ -1,5 +1,6 @@
-"""Ask for trials: wait for the algorithm without polling, and remember which trials the client holds."""
+"""Ask for trials: wait for the algorithm without polling, and keep the trials that the client holds."""
 
+import logging
 import math
 import threading
 import time
@@ -10,14 +11,23 @@ from dataclasses import dataclass
 from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.converters import to_duration
-from trimtab.errors import Conflict, OperationFailed, Timeout
+from trimtab.errors import Conflict, OperationFailed, Timeout, TrimtabError
 from trimtab.transport import Transport
 
 # How long the service holds a call before it answers that there is no result yet.
 HOLD_SECONDS = 45.0
+# A lease is renewed so many times before its end, so that some calls may fail.
+RENEWALS_PER_LEASE = 4
+# How long a trial waits for a process that has died.
+LEASE_SECONDS = 60.0
+# How long the thread that renews leases waits for the next trial.
+LINGER_SECONDS = 30.0
 # Other clients have used up the study while the suggestion was computed. The code is the one of a refused ask.
 _REFUSALS = ("study_not_active", "budget_exhausted", "results_awaited")
 _WORKING = (pb.OPERATION_STATE_PENDING, pb.OPERATION_STATE_RUNNING, pb.OPERATION_STATE_STALE)
+
+
+logger = logging.getLogger("trimtab")
 
 
 @dataclass(frozen=True)
@@ -34,19 +44,29 @@ class HeldTrials:
     Each ask lists the ACTIVE trials that the client holds. The service first returns the client's other ACTIVE trials,
     because after a crash the client no longer knows them, and only then suggests new ones. Two asks therefore must not
     overlap: the second would get the trials of the first. A lock makes them wait for each other.
+
+    A thread renews the leases of the held trials while there are any. It ends with the process, so the service gives
+    the trials of a process that has died to another client.
     """
 
     def __init__(self, transport: Transport, study: str, client_id: str, held: Iterable[int] = ()) -> None:
-        """Create the object; `held` are the numbers of the trials that the client already holds."""
+        """Create the object; `held` are the numbers of the trials that the client already holds, which are renewed."""
         self.client_id = client_id
         self._transport = transport
         self._study = study
         self._asking = threading.Lock()
         self._guard = threading.Lock()
-        self._held = set(held)
+        self._held: set[int] = set()
+        # By number, the leases in seconds.
+        self._leases: dict[int, float] = {}
+        self._renewing = False
+        self._changed = threading.Condition(self._guard)
+        self._keep(list(held), LEASE_SECONDS)
 
-    def ask(self, count: int, fixed: Mapping[str, pb.Value], timeout: float | None) -> Answer:
+    def ask(self, count: int, fixed: Mapping[str, pb.Value], timeout: float | None, lease: float | None) -> Answer:
         """Wait until the service has suggested `count` trials, at most `timeout` seconds, and return them.
+
+        `lease` is in seconds; None: the trials wait for this client.
 
         Raises:
             Timeout: the time is over. The next ask returns the trials that the service is still computing.
@@ -62,9 +82,8 @@ class HeldTrials:
                 retryable=True,
             )
         try:
-            operation = self._finished(self._request(count, fixed, end), end, timeout)
-            with self._guard:
-                self._held.update(trial.number for trial in operation.trials)
+            operation = self._finished(self._request(count, fixed, end, lease), end, timeout)
+            self._keep([trial.number for trial in operation.trials], lease)
         finally:
             self._asking.release()
         return Answer(list(operation.trials), operation.space_exhausted)
@@ -73,8 +92,53 @@ class HeldTrials:
         """Forget a finished trial: the client no longer holds it."""
         with self._guard:
             self._held.discard(number)
+            self._leases.pop(number, None)
 
-    def _request(self, count: int, fixed: Mapping[str, pb.Value], end: float) -> pb.Operation:
+    def _keep(self, numbers: list[int], lease: float | None) -> None:
+        with self._guard:
+            self._held.update(numbers)
+            if lease is None or not numbers:
+                return
+            self._leases.update(dict.fromkeys(numbers, lease))
+            self._changed.notify()
+            if not self._renewing:
+                self._renewing = True
+                threading.Thread(target=self._renew, name="trimtab-renew", daemon=True).start()
+
+    def _renew(self) -> None:
+        """Renew the leases while there are any."""
+        while True:
+            with self._guard:
+                if not self._changed.wait_for(lambda: self._leases, LINGER_SECONDS):
+                    self._renewing = False
+                    return
+                lease = min(self._leases.values())
+            time.sleep(lease / RENEWALS_PER_LEASE)
+            with self._guard:
+                numbers = sorted(self._leases)
+            if not numbers:
+                continue
+            kept = self._renewed(numbers, lease)
+            with self._guard:
+                for number in set(numbers).difference(kept):
+                    self._leases.pop(number, None)
+
+    def _renewed(self, numbers: list[int], lease: float) -> Iterable[int]:
+        """Renew leases and return the trials that the client still has."""
+        request = pb.RenewTrialsRequest(
+            study=self._study, client_id=self.client_id, trials=numbers, lease=to_duration("lease", lease)
+        )
+        until = time.monotonic() + lease / RENEWALS_PER_LEASE
+        try:
+            return self._transport.call(self._transport.stub.RenewTrials, request, until=until).trials
+        except TrimtabError as error:
+            if error.retryable:
+                return numbers
+            # An older service has no such call; or the study was deleted, or the client closed.
+            logger.debug("The leases in study %s are not renewed any more: %s", self._study, error)
+            return []
+
+    def _request(self, count: int, fixed: Mapping[str, pb.Value], end: float, lease: float | None) -> pb.Operation:
         with self._guard:
             held = sorted(self._held)
         hold = _hold(end)
@@ -86,6 +150,7 @@ class HeldTrials:
             fixed=fixed,
             wait=to_duration("wait", hold),
             request_id=uuid.uuid4().hex,
+            lease=None if lease is None else to_duration("lease", lease),
         )
         return self._transport.call(self._transport.stub.SuggestTrials, request, hold=hold, until=end)
 

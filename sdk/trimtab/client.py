@@ -151,7 +151,7 @@ class Client:
             component, application: what the agents run.
             digest: the version of the component's file (sha256). Default: the version that the agents offer.
             parallelism: how many trials agents may run at the same time.
-            trial_timeout: seconds after which an agent stops a trial.
+            trial_timeout: seconds after which an agent stops a trial, or, without a component, another client gets it.
             placement: where trials run. By default each trial has a node for itself, and trials of one configuration
                 run on different nodes, which is right for timing. `trimtab.Placement(exclusive=False)` lets trials
                 share nodes.
@@ -214,6 +214,7 @@ class Client:
             final_check=FinalCheck() if final_check is True else final_check,
             start_from=(start_from,) if isinstance(start_from, str | StartFrom) else tuple(start_from),
             description=description,
+            trial_timeout=_seconds(trial_timeout) if execution is None else None,
         )
         return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)
 

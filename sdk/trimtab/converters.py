@@ -290,6 +290,8 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         placement = spec.execution.placement
         message.execution.placement.exclusive = placement.exclusive
         message.execution.placement.spread = placement.spread
+    if spec.trial_timeout is not None:
+        message.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.trial_timeout))
     entries = [StartFrom(one) if isinstance(one, str) else one for one in spec.start_from]
     message.start_from.extend(one.study for one in entries)
     message.learn_from.extend(one.study for one in entries if one.learn)
@@ -366,6 +368,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
             StartFrom(name, learn=True) if name in message.learn_from else name for name in message.start_from
         ),
         description=message.description,
+        trial_timeout=_seconds(message.trial_timeout) if message.HasField("trial_timeout") else None,
     )
 
 

@@ -87,6 +87,8 @@ class StudySpec:
     start_from: tuple[str | StartFrom, ...] = ()
     description: str = ""
     """A note on the study in Markdown."""
+    trial_timeout: float | None = None
+    """Without an execution: after this time another client gets a trial that has no result yet."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
-from trimtab.asking import HeldTrials
+from trimtab.asking import LEASE_SECONDS, HeldTrials
 from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound
 from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
 from trimtab.objective import Objective
@@ -137,7 +137,12 @@ class Study:
     # --- ask and tell
 
     def ask(
-        self, n: int = 1, *, fixed: Mapping[str, object] | None = None, timeout: float | None = None
+        self,
+        n: int = 1,
+        *,
+        fixed: Mapping[str, object] | None = None,
+        timeout: float | None = None,
+        lease: float | None = LEASE_SECONDS,
     ) -> list[Trial]:
         """Return the next `n` trials to measure. Wait until the algorithm has suggested them.
 
@@ -151,6 +156,9 @@ class Study:
             n: the number of trials, 1 to 1000.
             fixed: values that these parameters have in all the trials.
             timeout: seconds to wait for the algorithm; None: no limit.
+            lease: this process renews the trials while it lives. If it has died, another client gets them after this
+                many seconds, 10 or more. A late result still counts if nobody else has reported one. None: the trials
+                wait for this client_id, for example because another process tells the results.
 
         Raises:
             Timeout: the algorithm is still working. The message names the operation; the next ask returns its trials.
@@ -159,7 +167,8 @@ class Study:
         """
         count = converters.to_int("n", n)
         wanted = converters.to_params("fixed", self.spec.space, fixed or {})
-        answer = self._held.ask(count, wanted, timeout)
+        seconds = None if lease is None else converters.to_float("lease", lease)
+        answer = self._held.ask(count, wanted, timeout, seconds)
         self._exhausted = answer.exhausted
         return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
 

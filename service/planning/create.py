@@ -139,7 +139,7 @@ def _begin(work: Work, start: WarmStart) -> None:
         work.study.default_done = True
     if first:
         meter.room_for_trials(work.principal, len(first))
-        supply.add(work, first, into=TrialState.REQUESTED, client_id="")
+        supply.add(work, first, into=TrialState.REQUESTED, client=actions.NOBODY)
 
 
 def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:

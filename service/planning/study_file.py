@@ -86,7 +86,10 @@ KEYS: Sequence[Key] = (
     ),
     Key("parallelism", "integer", "Number of trials that agents run at the same time.", "execution.parallelism"),
     Key(
-        "trial_timeout", "time", "Time after which an agent stops a trial: 60s, 5m.", "execution.trial_timeout_seconds"
+        "trial_timeout",
+        "time",
+        "Time after which an agent stops a trial, or, without a component, another client gets it: 60s, 5m.",
+        "execution.trial_timeout_seconds",
     ),
     Key(
         "placement.exclusive",
@@ -199,8 +202,10 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
     if "component" in execution:
         own = offered_space(principal, execution["component"], execution.get("digest", ""))
     else:
-        # Execution settings mean nothing for a study without a component.
+        # The other settings of the execution mean nothing for a study without a component.
         spec.pop("execution", None)
+        if "trial_timeout_seconds" in execution:
+            spec["trial_timeout_seconds"] = execution["trial_timeout_seconds"]
     changes = _mapping("parameters", {} if data.get("parameters") is None else data["parameters"])
     only = None if data.get("only") is None else _texts("only", data["only"])
     _put(spec, "space.parameters", _parameters(changes, own, only, execution.get("component")))
@@ -256,6 +261,8 @@ def content_of(study: Study, *, brief: bool = True) -> Json:
     content: Json = {}
     for key in KEYS:
         value = _get(data, key.place)
+        if key.path == "trial_timeout" and spec.execution is None:
+            value = spec.trial_timeout_seconds
         if key.path == "only" and spec.execution is not None:
             # The component may have more parameters than the study.
             value = list(spec.space.names())

@@ -197,6 +197,8 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         data["execution"]["placement"] = {
             name: getattr(placement, name) for name in ("exclusive", "spread") if placement.HasField(name)
         }
+    if spec.HasField("trial_timeout"):
+        data["trial_timeout_seconds"] = seconds(spec.trial_timeout)
     if spec.start_from or spec.learn_from:
         data["start_from"] = _start_from(spec)
     if spec.description:
@@ -378,6 +380,8 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
             message.execution.trial_timeout.CopyFrom(duration(execution.trial_timeout_seconds))
         message.execution.placement.exclusive = execution.placement.exclusive
         message.execution.placement.spread = execution.placement.spread
+    if spec.trial_timeout_seconds is not None:
+        message.trial_timeout.CopyFrom(duration(spec.trial_timeout_seconds))
     message.start_from.extend(one.study for one in spec.start_from)
     message.learn_from.extend(one.study for one in spec.start_from if one.learn)
     return message

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
@@ -33,13 +34,26 @@ _select_waiting = Select(
     Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s", extra=_MEASURED_ON
 )
 _select_places = Select(Trial, "id = %s", extra=_MEASURED_ON)
-_start_trials = Update(Trial, "state", "agent", "client_id", "reason", "revision", "started_at")
+_start_trials = Update(Trial, "state", "agent", "client_id", "reason", "revision", "started_at", "leased_until")
+_lease_trials = Update(Trial, "revision", "started_at", "leased_until")
 _begin_trial = Update(Trial, "revision", "reason", "node", "started_at")
 _update_trial = Update(
     Trial,
     *("state", "revision", "reason", "metrics", "agent", "node", "doubt", "machine", "attempt", "seconds"),
-    *("started_at", "finished_at"),
+    *("started_at", "finished_at", "leased_until"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client that gets trials: its name, and for how many seconds; None: until it ends them."""
+
+    name: str = ""
+    lease_seconds: float | None = None
+
+
+# Trials that wait have no client yet.
+NOBODY = Client()
 
 
 def configuration_key(study: Study, configuration: Configuration) -> str:
@@ -54,7 +68,7 @@ def add_trials(
     *,
     state: TrialState,
     origin: str,
-    client_id: str = "",
+    client: Client = NOBODY,
     metrics: Mapping[str, float] | None = None,
     request_id: str | None = None,
 ) -> list[Trial]:
@@ -71,7 +85,8 @@ def add_trials(
             key=configuration_key(study, configuration),
             metrics=None if metrics is None else dict(metrics),
             origin=origin,
-            client_id=client_id,
+            client_id=client.name,
+            leased_until=_lease_end(work, client),
             revision=revision,
             request_id=request_id,
             created_at=now,
@@ -125,7 +140,8 @@ def step_trial(
 ) -> None:
     """Take a trial to another state if the table of steps allows it.
 
-    Also writes the caller's changes of `agent`, `node`, `doubt`, `machine`, `attempt`, `seconds` and `started_at`.
+    Also writes the caller's changes of `agent`, `node`, `doubt`, `machine`, `attempt`, `seconds`, `started_at` and
+    `leased_until`.
     """
     check_step("trial", TrialState(trial.state), state)
     after: dict[str, object] = {"state": state}
@@ -148,19 +164,37 @@ def step_trial(
     _update_trial(work.principal, trial)
 
 
-def start_trials(work: Work, trials: Sequence[Trial], *, agent: str = "", client_id: str = "") -> None:
+def start_trials(work: Work, trials: Sequence[Trial], *, agent: str = "", client: Client = NOBODY) -> None:
     """Take REQUESTED trials to ACTIVE, on an agent or with a client, with one statement."""
     revision = work.revise()
-    taker = {"agent": agent} if agent else {"client": client_id}
+    taker = {"agent": agent} if agent else {"client": client.name}
+    until = None if agent else _lease_end(work, client)
     for trial in trials:
         check_step("trial", TrialState(trial.state), TrialState.ACTIVE)
         work.note(f"trial/{trial.number}", {"state": trial.state}, {"state": TrialState.ACTIVE, **taker})
         trial.state, trial.reason = TrialState.ACTIVE, ""
-        trial.agent, trial.client_id = agent, client_id
-        trial.revision, trial.started_at = revision, work.time
+        trial.agent, trial.client_id = agent, client.name
+        trial.revision, trial.started_at, trial.leased_until = revision, work.time, until
     _start_trials(work.principal, *trials)
     _count(work.study, TrialState.REQUESTED, -len(trials))
     _count(work.study, TrialState.ACTIVE, len(trials))
+
+
+def lease_again(work: Work, trials: Sequence[Trial], client: Client) -> None:
+    """Give a client its ACTIVE trials a second time, with one statement: it begins to measure them now."""
+    revision, until = work.revise(), _lease_end(work, client)
+    for trial in trials:
+        trial.revision, trial.started_at, trial.leased_until = revision, work.time, until
+    _lease_trials(work.principal, *trials)
+
+
+def _lease_end(work: Work, client: Client) -> datetime | None:
+    """Return until when a client has the trials that it gets now: its lease, and at most the study's time for a trial.
+
+    None: without an end.
+    """
+    ends = [one for one in (client.lease_seconds, spec_of(work.study).trial_timeout_seconds) if one is not None]
+    return work.time + timedelta(seconds=min(ends)) if ends else None
 
 
 def touch_trial(work: Work, trial: Trial, *fields: str) -> None:

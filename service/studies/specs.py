@@ -51,6 +51,7 @@ _KEYS = frozenset(
         "final_check",
         "budget",
         "execution",
+        "trial_timeout_seconds",
         "start_from",
         "description",
     }
@@ -167,7 +168,8 @@ class StartedFrom:
 class StudySpec:
     """A spec whose shape was checked; names and options of algorithm and policies are for `trials/method.py`.
 
-    `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came. `space_version`: 1
+    `resampling` None: what suits the algorithm. `trial_timeout_seconds`: after this time another client gets a trial of
+    a study without `execution`. `stopping` and `final_check` are JSON as it came. `space_version`: 1
     for the space that the study was created with, one more with each change of it. `start_from`: the studies whose
     best configurations were to be measured first, and `started_from` what came of each. `edited`: the space with
     its edits, None before the first; `edits`: the records of these edits. `problem` has the space that is searched now.
@@ -185,6 +187,7 @@ class StudySpec:
     final_check: Mapping[str, JsonValue] | None = None
     budget: Budget = Budget()
     execution: Execution | None = None
+    trial_timeout_seconds: float | None = None
     space_version: int = 1
     start_from: tuple[StartFrom, ...] = ()
     started_from: tuple[StartedFrom, ...] = ()
@@ -268,6 +271,7 @@ class StudySpec:
                 "trial_timeout_seconds": execution.trial_timeout_seconds,
                 "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
             },
+            **({} if self.trial_timeout_seconds is None else {"trial_timeout_seconds": self.trial_timeout_seconds}),
             **({"start_from": [one.to_json() for one in self.start_from]} if self.start_from else {}),
             **({"description": self.description} if self.description else {}),
         }
@@ -301,6 +305,7 @@ def parse(data: object) -> StudySpec:
         final_check=None if final_check is None else dict(_object("final_check", final_check, _FINAL_CHECK_KEYS)),
         budget=budget,
         execution=execution,
+        trial_timeout_seconds=_trial_timeout(spec.get("trial_timeout_seconds"), execution),
         start_from=_start_from(spec.get("start_from")),
         description=_description(spec.get("description")),
     )
@@ -395,6 +400,16 @@ def _execution(data: object) -> Execution:
         trial_timeout_seconds=None if timeout is None else _seconds("execution.trial_timeout_seconds", timeout),
         placement=_placement(execution.get("placement") or {}),
     )
+
+
+def _trial_timeout(data: object, execution: Execution | None) -> float | None:
+    if data is None:
+        return None
+    if execution is not None:
+        raise InvalidInput(
+            "trial_timeout_seconds", data, "nothing: in a study on agents it is execution.trial_timeout_seconds"
+        )
+    return _seconds("trial_timeout_seconds", data)
 
 
 def _start_from(data: object) -> tuple[StartFrom, ...]:

@@ -18,7 +18,7 @@ from service.studies.selectors import OperationDetail
 from service.studies.specs import check_identifier
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
-from service.trials import budget, messages
+from service.trials import budget, client_leases, messages
 from service.trials.quotas import meter
 from service.trials.supply import supply
 from service.trials.topup import describe
@@ -35,6 +35,7 @@ def ask(
     *,
     count: int = 1,
     client_id: str = "",
+    lease_seconds: float | None = None,
     held_trials: Sequence[int] = (),
     fixed: Mapping[str, object] | None = None,
     request_id: str = "",
@@ -42,19 +43,21 @@ def ask(
     """Ask a study for `count` trials that start at once, and return the operation that gives them.
 
     ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again. Enqueued
-    trials come next. The operation is finished at once when no costly algorithm is needed; otherwise it is PENDING and
-    a worker computes it. Where the budget holds fewer trials than were asked for, the operation gives those. Raises
-    InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and
+    trials come next. Another client gets a trial that is neither ended nor renewed within `lease_seconds`; None: it
+    waits for this client. The operation is finished at once when no costly algorithm is needed; otherwise it is
+    PENDING and a worker computes it. Where the budget holds fewer trials than were asked for, the operation gives
+    those. Raises InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and
     ResourceExhausted (`rate_limited`, `quota_exceeded`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
     check_identifier("client_id", client_id, 200)
     check_identifier("request_id", request_id, 100)
+    client = actions.Client(client_id, client_leases.check_seconds(lease_seconds))
     try:
         meter.suggest(principal, count)
         with changing(principal, study, "study.suggest", client=client_id) as work:
-            return _ask(work, count, client_id, held_trials, fixed or {}, request_id)
+            return _ask(work, count, client, held_trials, fixed or {}, request_id)
     except (IntegrityError, Conflict, ResourceExhausted):
         # A request that is sent twice gets the first answer, even if the first took the last of the budget.
         before = selectors.find_operation(principal, request_id) if request_id else None
@@ -70,7 +73,7 @@ def ask(
 def _ask(
     work: Work,
     count: int,
-    client_id: str,
+    client: actions.Client,
     held_trials: Sequence[int],
     fixed: Mapping[str, object],
     request_id: str,
@@ -84,12 +87,15 @@ def _ask(
     held = set(held_trials)
     # ACTIVE trials of the client that it does not hold: it crashed and asks again.
     trials = [trial for trial in work.trials if trial.number not in held][:count]
-    trials += _enqueued(work, client_id, count - len(trials), values)
+    if trials:
+        actions.lease_again(work, trials, client)
+    trials += _enqueued(work, client, count - len(trials), values)
     operation = Operation(
         study_id=study.pk,
         request_id=request_id or None,
         count=count,
-        client_id=client_id,
+        client_id=client.name,
+        lease_seconds=client.lease_seconds,
         fixed=values,
         created_at=work.time,
         enqueued_at=work.time,
@@ -111,7 +117,7 @@ def _ask(
         operation.finished_at = work.time
     work.revise()
     _insert_operations(principal, [operation])
-    work.detail = {"client": client_id, "trials": operation.trial_numbers}
+    work.detail = {"client": client.name, "trials": operation.trial_numbers}
     if operation.state == OperationState.PENDING:
         messages.send_on_commit(operation.id)
     return OperationDetail(operation, study.name, trials)
@@ -124,7 +130,8 @@ def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, f
     if missing == 0:
         return
     try:
-        new = supply(work, missing, into=TrialState.ACTIVE, client_id=operation.client_id, fixed=fixed)
+        client = actions.Client(operation.client_id, operation.lease_seconds)
+        new = supply(work, missing, into=TrialState.ACTIVE, client=client, fixed=fixed)
     except (TrimtabError, DatabaseError):
         raise
     except Exception as error:  # any fault of the algorithm ends the operation with its reason
@@ -150,13 +157,13 @@ def _awaits_results(work: Work) -> bool:
     return study.final_check is not None or study.open_count > 0
 
 
-def _enqueued(work: Work, client_id: str, count: int, fixed: Mapping[str, Scalar]) -> list[Trial]:
+def _enqueued(work: Work, client: actions.Client, count: int, fixed: Mapping[str, Scalar]) -> list[Trial]:
     """Give out trials that users have enqueued, unless this ask fixes values of its own."""
     study = work.study
     if study.state != StudyState.ACTIVE or not study.requested_count or not count or fixed:
         return []
     trials = actions.waiting_trials(work, count)
-    actions.start_trials(work, trials, client_id=client_id)
+    actions.start_trials(work, trials, client=client)
     return trials
 
 

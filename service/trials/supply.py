@@ -33,7 +33,9 @@ class Supply:
     exhausted: bool
 
 
-def supply(work: Work, count: int, *, into: TrialState, client_id: str = "", fixed: Mapping[str, Scalar]) -> Supply:
+def supply(
+    work: Work, count: int, *, into: TrialState, client: actions.Client = actions.NOBODY, fixed: Mapping[str, Scalar]
+) -> Supply:
     """Make up to `count` new trials, as far as that needs no costly algorithm.
 
     In the final check there may be fewer, and none at all while the trials that are being measured are enough.
@@ -46,7 +48,7 @@ def supply(work: Work, count: int, *, into: TrialState, client_id: str = "", fix
         if ending.awaits_best(study):
             return Supply([], count, False)
         checks = [Suggestion(one, "check") for one in ending.next_checks(work, count)]
-        return Supply(add(work, checks, into=into, client_id=client_id), 0, False)
+        return Supply(add(work, checks, into=into, client=client), 0, False)
     default = None if study.default_done else default_first(work.spec.space, fixed)
     first = [] if default is None else [Suggestion(default, "default")]
     wanted = count - len(first)
@@ -56,19 +58,19 @@ def supply(work: Work, count: int, *, into: TrialState, client_id: str = "", fix
         drawn, exhausted = _draw(work, wanted, first, fixed)
         wanted = 0
     study.default_done |= bool(first)
-    trials = add(work, [*first, *drawn], into=into, client_id=client_id)
+    trials = add(work, [*first, *drawn], into=into, client=client)
     note_exhausted(work, exhausted, fixed)
     if exhausted and not trials and ending.end_exhausted(work, fixed):
-        return supply(work, count, into=into, client_id=client_id, fixed=fixed)
+        return supply(work, count, into=into, client=client, fixed=fixed)
     return Supply(trials, wanted, exhausted)
 
 
-def add(work: Work, suggested: Sequence[Suggestion], *, into: TrialState, client_id: str) -> list[Trial]:
+def add(work: Work, suggested: Sequence[Suggestion], *, into: TrialState, client: actions.Client) -> list[Trial]:
     """Make trials out of suggestions, in their order."""
     trials: list[Trial] = []
     for origin, items in groupby(suggested, attrgetter("origin")):
         configurations = [item.configuration for item in items]
-        trials += actions.add_trials(work, configurations, state=into, origin=origin, client_id=client_id)
+        trials += actions.add_trials(work, configurations, state=into, origin=origin, client=client)
     return trials
 
 

@@ -25,6 +25,8 @@ from service.trials.topup import top_up
 MOST_ATTEMPTS = 3
 # The metrics of one report, and the characters of a name.
 MOST_METRICS, LONGEST_METRIC = 1000, 200
+# For so many seconds a client keeps a trial about which it has reported after the end of its lease.
+_REGAINED_SECONDS = 60.0
 # A study on agents is paused after so many trials in a row with the same failure.
 MOST_SAME_FAILURES = 10
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -99,6 +101,7 @@ def report_measurement(
     """
     with changing(principal, study, "trial.report", detail={"step": step}, trial=number) as work:
         trial = actions.get_trial(work, number)
+        _regain(work, trial)
         if measure(work, trial, step, metrics, elapsed_seconds):
             prune(work, trial, elapsed_seconds)
         return Reported(work.study, trial)
@@ -113,6 +116,7 @@ def complete_trial(principal: Principal, study: str, number: int, *, metrics: Ma
         trial = actions.get_trial(work, number)
         measured = check_metrics(work, metrics)
         if trial.state != TrialState.COMPLETED or trial.metrics != measured:
+            _regain(work, trial)
             _expect_active(work.study, trial)
             _expect_client(work.study, trial)
             work.detail = {"metrics": measured}
@@ -130,6 +134,7 @@ def fail_trial(principal: Principal, study: str, number: int, *, infeasible: boo
     with changing(principal, study, "trial.fail", detail=detail, trial=number) as work:
         trial = actions.get_trial(work, number)
         if trial.state != state or trial.reason != reason:
+            _regain(work, trial)
             _expect_active(work.study, trial)
             _expect_client(work.study, trial)
             finish(work, trial, state, reason=reason)
@@ -220,7 +225,7 @@ def prune(work: Work, trial: Trial, seconds: float | None) -> bool:
 
 
 def try_again(work: Work, trial: Trial, reason: str, *, counted: bool = True) -> None:
-    """Put an ACTIVE trial back for another agent, or end it as FAILED once its attempts are used up.
+    """Put an ACTIVE trial back for another agent or client, or end it as FAILED once its attempts are used up.
 
     `counted` is False where nothing went wrong: an agent gave the trial back without having run it.
     """
@@ -298,6 +303,15 @@ def _finite(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise InvalidInput(f"metrics.{name}", value, "a finite number")
     return number
+
+
+def _regain(work: Work, trial: Trial) -> None:
+    """Give a trial back to the client that reports after the end of its lease, unless another client has it.
+
+    A trial that nobody has had yet is in its first attempt.
+    """
+    if trial.state == TrialState.REQUESTED and trial.attempt > 1 and not work.study.component:
+        actions.start_trials(work, [trial], client=actions.Client(trial.client_id, _REGAINED_SECONDS))
 
 
 def _expect_unfinished(study: Study, trial: Trial) -> None:

@@ -25,6 +25,7 @@ from service.algorithms import registry
 from service.core import logcontext
 from service.core.errors import Internal, JsonValue, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
+from service.studies.actions import Client
 from service.studies.change import Deleted, Snapshot, Work, changing, read
 from service.studies.models import Operation, Trial
 from service.studies.models.operation import COMPUTING, UNFINISHED
@@ -245,16 +246,17 @@ def _write(claim: Claim, computed: Computed) -> None:
         into = TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE
         refusal = budget.refusal(work)
         trials: list[Trial] = []
+        client = Client(operation.client_id, operation.lease_seconds)
         if study.final_check is None and (refusal is None or not computed.suggested):
             refusal = None
             allowed = budget.allowed(work, len(computed.suggested))
-            trials = add(work, computed.suggested[:allowed], into=into, client_id=operation.client_id)
+            trials = add(work, computed.suggested[:allowed], into=into, client=client)
             study.cursor = computed.cursor
             note_exhausted(work, computed.exhausted, operation.fixed)
             operation.exhausted = computed.exhausted
         elif refusal is None:
             wanted = _wanted(work, operation)
-            trials = supply(work, wanted, into=into, client_id=operation.client_id, fixed={}).trials
+            trials = supply(work, wanted, into=into, client=client, fixed={}).trials
             refusal = None if trials or operation.for_agents else budget.awaiting(study)
         if refusal is not None:
             _end(work, operation, refusal.code, refusal.message)

@@ -6,13 +6,18 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.operations import OperationSerializer, SuggestSerializer
+from service.api.v1.serializers.operations import (
+    OperationSerializer,
+    RenewedSerializer,
+    RenewSerializer,
+    SuggestSerializer,
+)
 from service.api.views import View
 from service.studies import selectors
 from service.studies.models.operation import UNFINISHED
 from service.studies.selectors import OperationDetail
 from service.tenancy.permissions import Action
-from service.trials import ask
+from service.trials import ask, client_leases
 
 
 class SuggestionList(View):
@@ -29,6 +34,18 @@ class SuggestionList(View):
         """Ask for trials. 200: the answer has them. 202: a worker computes them; poll the operation."""
         body = self.body(SuggestSerializer)
         return _answer(ask.ask(self.principal, name, **body))
+
+
+class RenewalList(View):
+    """/studies/NAME/renewals"""
+
+    actions = {"POST": Action.TRIAL_REPORT}
+
+    @extend_schema(operation_id="renewTrials", request=RenewSerializer, responses=RenewedSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Keep trials that were asked for with a lease. The answer has those that the client still has."""
+        body = self.body(RenewSerializer)
+        return Response(RenewedSerializer({"trials": client_leases.renew(self.principal, name, **body)}).data)
 
 
 class OperationView(View):

@@ -12,7 +12,7 @@ from service.api.v1.events import events
 from service.api.v1.export import ExportCsv, ExportJson, ExportVerdict
 from service.api.v1.insight import StudyInsightView
 from service.api.v1.logs import log_events
-from service.api.v1.operations import OperationView, SuggestionList
+from service.api.v1.operations import OperationView, RenewalList, SuggestionList
 from service.api.v1.plans import DryRunList, MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
 from service.api.v1.space import StudySpace, StudySpaceEdits
@@ -71,6 +71,7 @@ urlpatterns = [
     path("studies/<str:name>/space/edits", StudySpaceEdits.as_view()),
     path("studies/<str:name>/events", events),
     path("studies/<str:name>/suggestions", SuggestionList.as_view()),
+    path("studies/<str:name>/renewals", RenewalList.as_view()),
     path("studies/<str:name>/queue", TrialQueue.as_view()),
     path("studies/<str:name>/trials", TrialList.as_view()),
     path("studies/<str:name>/trials.csv", ExportCsv.as_view()),

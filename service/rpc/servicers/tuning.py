@@ -25,7 +25,7 @@ from service.studies.notifications import listener
 from service.studies.specs import parse
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
-from service.trials import ask, enqueue, tell
+from service.trials import ask, client_leases, enqueue, tell
 from service.trials.continuing import check_study
 
 UNFINISHED = (
@@ -108,6 +108,12 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         end = end_of(request.wait, context)
         operation = await self._threads.run(_suggest_trials, principal, request)
         return await self._wait_for(principal, operation, end)
+
+    @requires(Action.TRIAL_REPORT, study="study")
+    async def RenewTrials(
+        self, request: tuning_pb2.RenewTrialsRequest, context: Context
+    ) -> tuning_pb2.RenewTrialsResponse:
+        return await self._threads.run(_renew_trials, current_principal(), request)
 
     @requires(Action.OPERATION_READ)
     async def GetOperation(self, request: tuning_pb2.GetOperationRequest, context: Context) -> tuning_pb2.Operation:
@@ -317,11 +323,23 @@ def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsReque
             request.study,
             count=request.count,
             client_id=request.client_id,
+            lease_seconds=converters.seconds_or_none(request, "lease"),
             held_trials=list(request.held_trials),
             fixed=converters.plain_values("fixed", request.fixed),
             request_id=request.request_id,
         )
     )
+
+
+def _renew_trials(principal: Principal, request: tuning_pb2.RenewTrialsRequest) -> tuning_pb2.RenewTrialsResponse:
+    kept = client_leases.renew(
+        principal,
+        request.study,
+        client_id=request.client_id,
+        trials=request.trials,
+        lease_seconds=converters.seconds(request.lease),
+    )
+    return tuning_pb2.RenewTrialsResponse(trials=kept)
 
 
 def _get_operation(principal: Principal, operation_id: str) -> tuning_pb2.Operation:

@@ -30,6 +30,8 @@ class Operation(TenantOwned):
     count = models.PositiveIntegerField()
     fixed = ExactJSONField(default=dict)
     client_id = models.CharField(max_length=200, blank=True)
+    # For how many seconds the client gets the trials; null: until it ends them.
+    lease_seconds = models.FloatField(null=True)
     for_agents = models.BooleanField(default=False)
     state = models.CharField(max_length=16, default=OperationState.PENDING.value)
     # The trials given so far. Waiting trials and trials of a cheap algorithm are here before the rest is computed.

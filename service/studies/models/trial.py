@@ -45,6 +45,8 @@ class Trial(TenantOwned):
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    # The end of the client's lease; null: the client keeps the trial until it ends it. Agents have leases of their own.
+    leased_until = models.DateTimeField(null=True)
 
     # Not a column. Set by `actions.waiting_trials`: nodes where the same configuration has been measured or runs now.
     measured_on: list[str]
@@ -62,6 +64,12 @@ class Trial(TenantOwned):
             models.Index(fields=["study", "key"], name="trial_key"),
             models.Index(
                 fields=["study", "client_id"], name="trial_client", condition=models.Q(state=TrialState.ACTIVE.value)
+            ),
+            # Finds the trials of all tenants whose client is silent.
+            models.Index(
+                fields=["leased_until"],
+                name="trial_leased",
+                condition=models.Q(state=TrialState.ACTIVE.value, leased_until__isnull=False),
             ),
         ]
 

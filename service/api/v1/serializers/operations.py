@@ -37,6 +37,13 @@ class SuggestSerializer(Input):
         allow_blank=True,
         help_text="Identifies the client. After a crash it gets its trials back.",
     )
+    lease_seconds = serializers.FloatField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="After this time another client gets a trial that this client has neither ended nor renewed, "
+        "10 to 604800. Null: it waits for this client.",
+    )
     held_trials = serializers.ListField(
         child=serializers.IntegerField(),
         required=False,
@@ -45,3 +52,17 @@ class SuggestSerializer(Input):
     )
     fixed = ConfigurationField(required=False, default=dict, help_text="Parameters that must have these values.")
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class RenewSerializer(Input):
+    """A client's sign of life for its trials."""
+
+    client_id = serializers.CharField(required=False, default="", allow_blank=True)
+    trials = serializers.ListField(child=serializers.IntegerField(), help_text="Numbers of trials, at most 1000.")
+    lease_seconds = serializers.FloatField(help_text="For how long, from now, the client keeps them, 10 to 604800.")
+
+
+class RenewedSerializer(serializers.Serializer[Any]):
+    """The trials that the client still has."""
+
+    trials = serializers.ListField(child=serializers.IntegerField(), help_text="Their numbers.")

@@ -1,0 +1,107 @@
+"""Leases of ask/tell clients: a client that is silent for too long loses its trials to the next one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from django.db.models import F
+from django.db.models.functions import Least, Now
+
+from service.core.errors import InvalidInput
+from service.core.lifecycle import TrialState
+from service.studies import actions, selectors
+from service.studies.change import Deleted, Work, changing
+from service.studies.isolated import isolated
+from service.studies.models import Trial
+from service.studies.specs import check_identifier, spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials import tell
+
+SHORTEST, LONGEST = 10.0, 7 * 24 * 3600.0
+MOST_TRIALS = 1000
+
+
+def check_seconds(seconds: float | None) -> float | None:
+    """Return the length of a lease. Raises InvalidInput (`lease_seconds`)."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not math.isfinite(seconds) or not SHORTEST <= seconds <= LONGEST:
+        raise InvalidInput("lease_seconds", seconds, f"{SHORTEST:g} to {LONGEST:g} seconds")
+    return seconds
+
+
+def renew(
+    principal: Principal, study: str, *, client_id: str, trials: Sequence[int], lease_seconds: float
+) -> list[int]:
+    """Let a client keep its trials for `lease_seconds` from now, and return the numbers of those that it has.
+
+    The study's own time limit for a trial stays. A trial whose lease is over returns to this client if it still waits
+    for another one. Raises InvalidInput, NotFound.
+    """
+    check_identifier("client_id", client_id, 200)
+    check_seconds(lease_seconds)
+    if len(trials) > MOST_TRIALS:
+        raise InvalidInput("trials", f"{len(trials)} numbers", f"at most {MOST_TRIALS}")
+    found = selectors.get_study(principal, study)
+    wanted = {number for number in trials if 0 < number < found.next_number}
+    mine = access.rows(Trial, principal).filter(study_id=found.pk, number__in=wanted, client_id=client_id)
+    kept = set(mine.filter(state=TrialState.ACTIVE).values_list("number", flat=True))
+    if kept:
+        _extend(principal, found.pk, client_id, kept, lease_seconds, spec_of(found).trial_timeout_seconds)
+    lost = set(mine.filter(state=TrialState.REQUESTED, number__in=wanted - kept).values_list("number", flat=True))
+    if lost:
+        kept |= _take_back(principal, study, actions.Client(client_id, lease_seconds), lost)
+    return sorted(kept)
+
+
+def _extend(
+    principal: Principal, study_id: int, client_id: str, numbers: set[int], seconds: float, limit: float | None
+) -> None:
+    """Move the ends of leases. This is no change of the study, because nobody else sees them."""
+    end = Now() + timedelta(seconds=seconds)
+    rows = access.rows(Trial, principal).filter(
+        study_id=study_id, number__in=numbers, client_id=client_id, state=TrialState.ACTIVE
+    )
+    rows.update(leased_until=end if limit is None else Least(end, F("started_at") + timedelta(seconds=limit)))
+
+
+def _take_back(principal: Principal, study: str, client: actions.Client, numbers: set[int]) -> set[int]:
+    with changing(principal, study, "trial.take_back", client=client.name) as work:
+        rows = access.rows(Trial, principal).filter(
+            study_id=work.study.pk, number__in=numbers, client_id=client.name, state=TrialState.REQUESTED, attempt__gt=1
+        )
+        waiting = list(rows)
+        if waiting:
+            actions.start_trials(work, waiting, client=client)
+            work.detail = {"client": client.name, "trials": [trial.number for trial in waiting]}
+    return {trial.number for trial in waiting}
+
+
+def overdue() -> list[tuple[int, int, int]]:
+    """Return trials that their clients have not renewed in time: tenant, study and number."""
+    return [(tenant_id, study_id, number) for tenant_id, study_id, number in access.across("overdue_trials")]
+
+
+def expire(late: Sequence[tuple[int, int, int]]) -> None:
+    """Give overdue trials to the next client, each in a separate transaction. A second call changes nothing."""
+    for tenant_id, study_id, number in late:
+        principal = Principal.system(tenant_id)
+        with (
+            isolated(tenant_id, study_id),
+            suppress(Deleted),
+            changing(principal, study_id, "trial.expire", trial=number) as work,
+        ):
+            trial = actions.get_trial(work, number)
+            if trial.state == TrialState.ACTIVE and trial.leased_until and trial.leased_until < work.time:
+                tell.try_again(work, trial, _reason(work, trial))
+
+
+def _reason(work: Work, trial: Trial) -> str:
+    limit, client = work.spec.trial_timeout_seconds, f"Client {trial.client_id!r}" if trial.client_id else "The client"
+    if limit is not None and trial.started_at and work.time - trial.started_at >= timedelta(seconds=limit):
+        return f"{client} has reported no result within the trial_timeout of {limit:g} s."
+    return f"{client} has reported no result, and has stopped sending heartbeats."
