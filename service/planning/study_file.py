@@ -147,6 +147,8 @@ class StudyFile:
             return f"parameters.{name}{match[2]}"
         if at in ("space", "execution"):
             return "parameters" if at == "space" else "component"
+        if at == "trial_timeout_seconds":
+            return "trial_timeout"
         if match := re.fullmatch(r"(objectives\[\d+\])\.(metric|goal)", at):
             return match[1]
         for key in KEYS:

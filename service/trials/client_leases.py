@@ -82,21 +82,26 @@ def _take_back(principal: Principal, study: str, client: actions.Client, numbers
 
 
 def overdue() -> list[tuple[int, int, int]]:
-    """Return trials that their clients have not renewed in time: tenant, study and number."""
-    return [(tenant_id, study_id, number) for tenant_id, study_id, number in access.across("overdue_trials")]
+    """Return trials that their clients have not renewed in time: tenant, study and trial."""
+    return [(tenant_id, study_id, trial_id) for tenant_id, study_id, trial_id in access.across("overdue_trials")]
 
 
 def expire(late: Sequence[tuple[int, int, int]]) -> None:
     """Give overdue trials to the next client, each in a separate transaction. A second call changes nothing."""
-    for tenant_id, study_id, number in late:
+    for tenant_id, study_id, trial_id in late:
         principal = Principal.system(tenant_id)
         with (
             isolated(tenant_id, study_id),
             suppress(Deleted),
-            changing(principal, study_id, "trial.expire", trial=number) as work,
+            changing(principal, study_id, "trial.expire") as work,
         ):
-            trial = actions.get_trial(work, number)
-            if trial.state == TrialState.ACTIVE and trial.leased_until and trial.leased_until < work.time:
+            trial = (
+                access.rows(Trial, principal)
+                .filter(pk=trial_id, state=TrialState.ACTIVE, leased_until__lt=work.time)
+                .first()
+            )
+            if trial is not None:
+                work.target = f"trial/{trial.number}"
                 tell.try_again(work, trial, _reason(work, trial))
 
 

@@ -73,6 +73,11 @@ def test_times(text: str, seconds: float) -> None:
     assert read(f"{BASE}budget: {{max_time: {text}}}").spec["budget"] == {"max_seconds": seconds}
 
 
+def test_the_time_limit_of_trials_is_the_clients_without_a_component() -> None:
+    assert read(f"{BASE}trial_timeout: 5m").spec["trial_timeout_seconds"] == 300
+    assert read(HEAD + "trial_timeout: 5m").spec["execution"]["trial_timeout_seconds"] == 300
+
+
 def test_fields_of_the_spec_are_named_as_in_the_file() -> None:
     found = read(HEAD + "trial_timeout: 5m\nplacement: {spread: false}")
     for at, place, line in (

@@ -123,6 +123,18 @@ def test_a_spec_comes_back(space: list[dict[str, object]]) -> None:
     assert parse(converters.spec_json(message)).to_json() == spec.to_json()
 
 
+def test_the_time_limit_of_trials_comes_back_for_clients_and_is_refused_for_agents() -> None:
+    data = {
+        "space": {"parameters": [{"name": "x", "type": "bool"}]},
+        "objectives": [{"metric": "loss", "goal": "minimize"}],
+        "trial_timeout_seconds": 90.0,
+    }
+    message = converters.spec_message(parse(data))
+    assert converters.spec_json(message)["trial_timeout_seconds"] == 90.0
+    with pytest.raises(InvalidInput, match=r"execution\.trial_timeout_seconds"):
+        parse({**data, "execution": {"component": "c"}})
+
+
 def test_missing_fields_get_the_defaults_of_the_domain() -> None:
     message = tuning_pb2.StudySpec(
         space=[tuning_pb2.Parameter(name="x", boolean=tuning_pb2.Parameter.BoolRange())],

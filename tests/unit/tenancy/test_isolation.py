@@ -24,6 +24,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -150,6 +151,7 @@ BODIES: dict[str, Any] = {
     "extendBudget": {"max_trials": 9, "max_seconds": None},
     "checkStudy": {"max_trials": 8},
     "suggestTrials": {"count": 1, "client_id": SECRET},
+    "renewTrials": {"trials": [1], "lease_seconds": 60},
     "enqueueTrials": {"params": {"x": 0.5, "n": 2}},
     "addTrial": {"params": {"x": 0.5, "n": 2}, "metrics": {"seconds": 1.0}},
     "completeTrial": {"metrics": {"seconds": 1.0}},
@@ -275,6 +277,7 @@ SERVICES = [
 ]
 REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.NOT_FOUND)
 PARAMS = {"x": tuning_pb2.Value(number=0.5), "n": tuning_pb2.Value(integer=2)}
+LEASE = Duration(seconds=60)
 MEASUREMENT = tuning_pb2.Measurement(step=2, metrics={"seconds": 1.0})
 
 
@@ -307,6 +310,8 @@ def fields(method: Any, victim: Furnished) -> dict[str, Any]:
         "AddTrial": {"params": PARAMS},
         "EnqueueTrials": {"params": PARAMS},
         "ReportMeasurement": {"measurement": MEASUREMENT},
+        "SuggestTrials": {"lease": LEASE},
+        "RenewTrials": {"trials": [1], "lease": LEASE},
         "Register": {"name": "strange", "agent_id": "strange"},
         "PutArtifact": {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()},
     }
