@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from service.tenancy import access
+from service.trials import presence
 
 # Migrations are not reverted while a process runs, so they are checked until the first success.
 _migrated = False
@@ -21,14 +22,20 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 if the database answers and has all tables, else 503 with the reason."""
+    """Answer 200 if the database answers and has all tables, else 503 with the reason.
+
+    `workers` tells whether costly suggestions are computed. Without workers everything else works, so the status is 200.
+    """
+    workers = "unknown"
     try:
         database, migrations = "ok", "ok" if _is_migrated() else "missing: run `trimtab-service migrate`"
+        if migrations == "ok":
+            workers = "ok" if presence.count() else "none: run `trimtab-service worker`"
     except DatabaseError as error:
         database, migrations = f"does not answer: {type(error).__name__}", "unknown"
     ready = database == migrations == "ok"
     return JsonResponse(
-        {"status": "ok" if ready else "not ready", "database": database, "migrations": migrations},
+        {"status": "ok" if ready else "not ready", "database": database, "migrations": migrations, "workers": workers},
         status=200 if ready else 503,
     )
 

@@ -1,4 +1,4 @@
-"""Shared parts of event streams. A stream that waits uses no database connection, but Django keeps a thread for it."""
+"""Shared parts of event streams. A stream that waits uses no database connection and no thread."""
 
 from __future__ import annotations
 

@@ -58,9 +58,17 @@ def name() -> str:
 
 def overview() -> Overview:
     """Return the workers and all tenants' queues now. Only callers with `Action.TENANT_MANAGE` may see them."""
-    workers = [Worker(*row) for row in access.across("workers", timedelta(seconds=SILENCE_SECONDS))]
     depths = [Depth(tenants.slug_of(tenant_id), *row) for tenant_id, *row in access.across("queue_depth")]
-    return Overview(workers, sorted(depths, key=lambda one: -(one.oldest_seconds or 0.0)))
+    return Overview(_workers(), sorted(depths, key=lambda one: -(one.oldest_seconds or 0.0)))
+
+
+def count() -> int:
+    """Return the number of workers that are alive."""
+    return len(_workers())
+
+
+def _workers() -> list[Worker]:
+    return [Worker(*row) for row in access.across("workers", timedelta(seconds=SILENCE_SECONDS))]
 
 
 def announce() -> None:

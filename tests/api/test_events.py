@@ -6,9 +6,11 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from tests.api.conftest import SPEC
@@ -112,6 +114,19 @@ def test_a_long_history_comes_in_parts_without_a_gap(client: httpx.Client, name:
             if not data["more"]:
                 break
     assert numbers == list(range(1, 1201))
+
+
+def test_a_stream_keeps_no_thread(embedded_service: EmbeddedService, client: httpx.Client, name: str) -> None:
+    web = psutil.Process(embedded_service.processes()["web"])
+    with ExitStack() as open_streams:
+        for _ in range(10):
+            assert next(events(open_streams.enter_context(watch(client, name))))[0] == "change"
+        before = web.num_threads()
+        for _ in range(30):
+            assert next(events(open_streams.enter_context(watch(client, name))))[0] == "change"
+        # Other requests of this process may have begun threads of their own.
+        assert web.num_threads() < before + 15
+        client.get("/studies").raise_for_status()
 
 
 def test_errors_come_as_problem_documents(client: httpx.Client, name: str) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.api import health
+from service.tenancy import access
 from tests.api.conftest import Api
 
 
@@ -22,7 +24,19 @@ def samples(client: Client) -> dict[tuple[str, ...], float]:
 
 def test_alive_and_ready(db: None) -> None:
     assert Client().get("/healthz").json() == {"status": "ok"}
-    assert Client().get("/readyz").json() == {"status": "ok", "database": "ok", "migrations": "ok"}
+    answer = Client().get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "status": "ok",
+        "database": "ok",
+        "migrations": "ok",
+        "workers": "none: run `trimtab-service worker`",
+    }
+
+
+def test_ready_with_a_worker(db: None) -> None:
+    access.across("note_worker", "worker-1", timedelta(seconds=60))
+    assert Client().get("/readyz").json()["workers"] == "ok"
 
 
 def test_not_ready_before_the_migrations(
