@@ -11,7 +11,7 @@ from trimtab_agent.supervisor import quiet
 
 def describe(component: Component) -> str:
     """Describe a component: its space, applications and metrics, and the programs missing here."""
-    lines = [f"{component.name}  {component.digest[:12]}  {component.file}"]
+    lines = [f"{component.name}  {component.digest}  {component.file}"]
     if component.description:
         lines.append("  " + " ".join(component.description.split()))
     lines.append(f"  {len(component.parameters)} parameters")

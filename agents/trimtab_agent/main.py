@@ -237,7 +237,7 @@ def parser() -> argparse.ArgumentParser:
         "--digest",
         type=_digest,
         metavar="SHA256",
-        help="accept only the version with this digest, or with these first 8 or more digits of it (default: newest)",
+        help="accept only the version with this digest, as the console shows it (default: newest)",
     )
     pull.add_argument("--yes", action="store_true", help="install without confirmation")
     return top
@@ -408,8 +408,8 @@ def _positive(text: str) -> int:
 
 
 def _digest(text: str) -> str:
-    if not 8 <= len(text) <= 64 or not set(text) <= set("0123456789abcdef"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not 8 to 64 hexadecimal digits")
+    if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+        raise argparse.ArgumentTypeError(f"{text!r} has not 64 hexadecimal digits")
     return text
 
 

@@ -40,12 +40,11 @@ KIB = 1 << 10
 # The service's limits: artifacts of a trial, and KiB of each.
 MOST_ARTIFACTS = 20
 LARGEST_KIB = 2048
-LEAST_DIGEST = 12
 
 
 @dataclass(frozen=True)
 class ComponentRule:
-    """The allowed digests and applications; empty means any. A digest may be cut to its first 12 digits."""
+    """The allowed digests and applications; empty means any. A digest has 64 digits."""
 
     digests: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
@@ -169,7 +168,7 @@ class Policy:
             rule = self.components.get(component.name)
             if rule is None:
                 return _refused("component", component.name, "components", ", ".join(self.components))
-            if rule.digests and not any(component.digest.startswith(digest) for digest in rule.digests):
+            if rule.digests and component.digest not in rule.digests:
                 field = f"components.{component.name}.digests"
                 return _refused("the component's digest", component.digest, field, ", ".join(rule.digests))
             if rule.applications and application not in rule.applications:
@@ -295,8 +294,11 @@ def _read_components(table: Table) -> dict[str, ComponentRule]:
     for name, rule in table.tables("components"):
         rule.allow(COMPONENT_KEYS)
         for digest in (digests := rule.texts("digests")):
-            if len(digest) < LEAST_DIGEST or not re.fullmatch("[0-9a-f]+", digest):
-                rule.fault("digests", f"{digest!r} is not a digest or its first {LEAST_DIGEST} or more digits")
+            if not re.fullmatch("[0-9a-f]{64}", digest):
+                rule.fault(
+                    "digests",
+                    f"{digest!r} is not a digest of 64 hexadecimal digits, as `trimtab-agent check` prints it",
+                )
         found[name] = ComponentRule(digests, rule.texts("applications"))
     return found
 

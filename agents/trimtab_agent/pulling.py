@@ -26,7 +26,7 @@ async def fetch(config: Config, credentials: Credentials, name: str, digest: str
     async with ControlPlane(config, "", "", (), credentials) as control:
         written = await control.component_file(name, digest)
     found = hashlib.sha256(written.text.encode()).hexdigest()
-    if written.name != name or found != written.digest or not found.startswith(digest):
+    if written.name != name or found != written.digest or digest not in ("", found):
         raise ConfigError(
             f"the service sent {written.name!r} with digest {found[:12]} instead of the requested file. "
             "Nothing was installed. Compare the name and the digest with the console, and try again."

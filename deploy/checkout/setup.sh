@@ -5,6 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 
+# The version that is installed if there is none.
+UV_VERSION=0.13.9
+
 say() { printf 'set-up: %s\n' "$*" >&2; }
 stop() { say "$*"; exit 1; }
 
@@ -48,11 +51,11 @@ find_uv() {
 }
 
 uv_by_pip() {
-    "$python" -m pip install --disable-pip-version-check --target .cache/uv uv
+    "$python" -m pip install --disable-pip-version-check --target .cache/uv "uv==$UV_VERSION"
 }
 
 uv_by_venv() {
-    "$python" -m venv .cache/uv && .cache/uv/bin/python -m pip install --disable-pip-version-check uv
+    "$python" -m venv .cache/uv && .cache/uv/bin/python -m pip install --disable-pip-version-check "uv==$UV_VERSION"
 }
 
 uv_by_apt() {
@@ -60,7 +63,7 @@ uv_by_apt() {
     [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
     local options=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
     command -v apt-get && "${as_root[@]}" apt-get "${options[@]}" update && "${as_root[@]}" apt-get "${options[@]}" install -y --no-install-recommends python3-pip &&
-        /usr/bin/python3 -m pip install --disable-pip-version-check --target .cache/uv uv
+        /usr/bin/python3 -m pip install --disable-pip-version-check --target .cache/uv "uv==$UV_VERSION"
 }
 
 # Package servers sometimes fail for a moment.

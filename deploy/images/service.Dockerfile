@@ -5,7 +5,7 @@ FROM node:22.21.1-bookworm-slim AS node
 FROM python:3.11.14-slim-bookworm AS build
 COPY --from=node /usr/local/bin/node /usr/local/bin/
 COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
-RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && pip install --no-cache-dir uv==0.9.5
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && pip install --no-cache-dir uv==0.13.9
 WORKDIR /opt/trimtab
 COPY . .
 # Set up as in any checkout, then keep only what the service itself needs.

@@ -24,7 +24,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Answer 200 if the database answers and has all tables, else 503 with the reason.
 
-    `workers` tells whether costly suggestions are computed. Without workers everything else works, so the status is 200.
+    `workers` tells whether costly suggestions are computed. Everything else works without them.
     """
     workers = "unknown"
     try:

@@ -10,13 +10,13 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound, ResourceExhausted
+from service.core.errors import Conflict, Forbidden, InvalidInput, JsonValue, NotFound, ResourceExhausted
 from service.core.lifecycle import LeaseState
 from service.fleet.models import Agent, Lease
 from service.studies import notifications
 from service.studies.specs import check_identifier, check_texts
 from service.tenancy import access, audit
-from service.tenancy.principal import Principal
+from service.tenancy.principal import Principal, Scope
 from service.tenancy.statements import Select
 
 MOST_SLOTS = 10_000
@@ -26,6 +26,7 @@ MOST_TEXTS, LONGEST_TEXT = 100, 2000
 NO_POLICY: Mapping[str, str] = {}
 # A heartbeat writes "last seen" only when it is older than this: agents call far more often than people look.
 _SEEN_EVERY = timedelta(seconds=2)
+_ENROLLED = "agent"
 _CLOCK = {"database_time": "statement_timestamp()"}
 _select = Select(Agent, "agent_id = %s", extra=_CLOCK)
 _select_all = Select(Agent, "TRUE", ending="ORDER BY name, agent_id", extra=_CLOCK)
@@ -53,7 +54,7 @@ def register(
 ) -> Registration:
     """Register an agent, or update its registration. Its leases stay valid when it restarts.
 
-    Raises InvalidInput, Conflict (`agent_online_elsewhere`).
+    Raises InvalidInput, Conflict (`agent_online_elsewhere`), Forbidden (`another_agent`).
     """
     check_identifier("agent_id", agent_id, 100, required=True)
     check_identifier("name", name, 200, required=True)
@@ -72,6 +73,7 @@ def register(
         "components": [dict(component) for component in components],
         "session_id": session_id,
         "policy": dict(policy),
+        "credential": _credential(principal),
     }
     if not _update(principal, agent_id, values):
         _expect_place(principal)
@@ -96,7 +98,10 @@ def all_of(principal: Principal) -> list[Agent]:
 
 
 def known(principal: Principal, agent_id: str) -> Agent:
-    """Return the agent that calls. Raises NotFound (`unknown_agent`): it has to register and to call again."""
+    """Return the agent that calls.
+
+    Raises NotFound (`unknown_agent`): it has to register and to call again; Forbidden (`another_agent`).
+    """
     found = find(principal, agent_id)
     if found is None:
         raise NotFound(
@@ -104,6 +109,7 @@ def known(principal: Principal, agent_id: str) -> Agent:
             f"Agent {agent_id!r} is not registered. An agent that runs registers again by itself.",
             retryable=True,
         )
+    _expect_own(principal, found)
     return found
 
 
@@ -124,6 +130,8 @@ def _update(principal: Principal, agent_id: str, values: Mapping[str, object]) -
         if agent is None:
             return False
         _expect_here(agent, str(values["session_id"]))
+        if agent.credential == _ENROLLED or is_online(agent):
+            _expect_own(principal, agent)
         before = _outline(agent)
         for name, value in values.items():
             setattr(agent, name, value)
@@ -212,6 +220,24 @@ def _expect_here(agent: Agent, session_id: str) -> None:
         f" {max(seconds, 0):.0f} s ago. Give each agent a state directory of its own; from a copied one, remove the"
         " file agent-id.",
     )
+
+
+def _credential(principal: Principal) -> str:
+    """Return what an agent's later calls are compared with. The credentials of an enrolled agent change."""
+    return _ENROLLED if principal.credential.startswith("agent:") else principal.credential
+
+
+def _expect_own(principal: Principal, agent: Agent) -> None:
+    """Refuse a token for agents in the name of an agent that has registered with another credential.
+
+    Administrators may act for each agent, and an enrolled agent can only act for itself (identity/enrolment.py).
+    """
+    if principal.scopes == {Scope.AGENT} and agent.credential not in ("", _credential(principal)):
+        raise Forbidden(
+            "another_agent",
+            f"Agent {agent.agent_id!r} has registered with another credential. Use that one, or give the agent a state"
+            " directory of its own.",
+        )
 
 
 def _check_components(components: Sequence[Mapping[str, JsonValue]]) -> None:

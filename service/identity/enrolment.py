@@ -63,10 +63,11 @@ def create(principal: Principal, *, minutes: int = DEFAULT_MINUTES) -> tuple[Enr
 
 
 def enrol(token: str, *, agent_id: str, credential_digest: str) -> Issued:
-    """Exchange an enrolment token for the first credential of an agent. Earlier credentials of the agent end.
+    """Exchange an enrolment token for the first credential of an agent.
 
-    Raises Unauthenticated (`invalid_enrolment`) for a token that has expired, was used for another credential, or does
-    not exist; InvalidInput.
+    Raises Conflict (`agent_enrolled`) if the agent has a valid credential already; Unauthenticated
+    (`invalid_enrolment`) for a token that has expired, was used for another credential, or does not exist;
+    InvalidInput.
     """
     check_identifier("agent_id", agent_id, 100, required=True)
     _check_digest(credential_digest)
@@ -91,7 +92,14 @@ def enrol(token: str, *, agent_id: str, credential_digest: str) -> Issued:
             unused = access.rows(Enrolment, principal).filter(pk=enrolment.pk, expires_at__gt=Now())
             if not unused.update(used_at=Now(), **use):
                 raise _invalid()
-            access.rows(AgentCredential, principal).filter(agent_id=agent_id).delete()
+            earlier = access.rows(AgentCredential, principal).filter(agent_id=agent_id)
+            if earlier.filter(expires_at__gt=Now()).exists():
+                raise Conflict(
+                    "agent_enrolled",
+                    f"Agent {agent_id!r} has a valid credential. If it has lost it, an administrator revokes it first:"
+                    f" trimtab agent revoke {agent_id}",
+                )
+            earlier.delete()
             _add(principal, agent_id, credential_digest)
             audit.record(principal, "agent.enrol", f"agent/{agent_id}", {"allowed_by": enrolment.created_by})
     return _issued()

@@ -123,6 +123,10 @@ def protect(using: str = DEFAULT_DB_ALIAS) -> None:
                     cursor.execute(sql.SQL(text).format(table=sql.Identifier(table), role=role))
         for text in _ACROSS:
             cursor.execute(sql.SQL(text).format(role=role))
+        # A temporary table could stand in for one of the service's.
+        cursor.execute("SELECT current_database()")
+        (database,) = cursor.fetchone()
+        cursor.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database)))
 
 
 def faults(using: str = DEFAULT_DB_ALIAS) -> list[str]:

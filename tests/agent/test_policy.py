@@ -14,10 +14,11 @@ from trimtab_agent.policy import Policy, RayRules, SlurmRules, load
 from trimtab_agent.runners.base import BuildSpec, JobSpec
 from trimtab_agent.runners.slurm_options import UnreadableOptionError, asked, most_nodes, seconds
 
+DIGEST = "abcdef0123456789" * 4
 LEASE = Lease("l", "nightly-1", 1, 1, "sorter", "", "small", {}, (), 0.0, tenant="acme")
 COMPONENT = Component(
     name="sorter",
-    digest="abcdef0123456789" * 4,
+    digest=DIGEST,
     file=Path("/nowhere/component.yaml"),
     description="",
     parameters={},
@@ -46,7 +47,7 @@ def admit(folder: Path, text: str, lease: Lease = LEASE, spec: JobSpec = JOB, ow
     [
         "{}",
         "components: {sorter: {}}",
-        "components: {sorter: {digests: [abcdef012345], applications: [small]}}",
+        "components: {sorter: {digests: [" + DIGEST + "], applications: [small]}}",
         "batch_scripts: false",
         "tenants: [acme, other]",
         "studies: ['nightly-*']",
@@ -62,7 +63,7 @@ def test_a_rule_allows_matching_values(tmp_path: Path, text: str) -> None:
     ("text", "changed", "words"),
     [
         ("components: {other: {}}", {}, "component 'sorter' (rule components: other)"),
-        ("components: {sorter: {digests: ['012345678901']}}", {}, "(rule components.sorter.digests: 012345678901)"),
+        (f"components: {{sorter: {{digests: ['{'0' * 64}']}}}}", {}, "(rule components.sorter.digests: 000000"),
         ("components: {sorter: {applications: [large]}}", {}, "'small' (rule components.sorter.applications: large)"),
         ("batch_scripts: false", {"application": "own"}, "'own' (rule batch_scripts: false: no batch scripts)"),
         ("tenants: [other]", {}, "tenant 'acme' (rule tenants: other)"),

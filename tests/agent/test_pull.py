@@ -143,7 +143,7 @@ def test_a_running_agent_offers_it(agent: AgentProcess, pull: Pull, write: Write
         return [one["name"] for one in file["agents"]]
 
     assert offering() == []
-    assert pull("--yes", "--digest", written["sha256"][:12]).returncode == 0
+    assert pull("--yes", "--digest", written["sha256"]).returncode == 0
     wait_until(lambda: offering() == ["puller"])
     # A file with a fault changes nothing.
     (agent.components / "other.yaml").write_text("name: [")

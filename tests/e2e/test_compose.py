@@ -253,6 +253,9 @@ def test_the_console_through_the_proxy(browser: Browser, installation: Installat
     assert headers["Strict-Transport-Security"]
     assert f"connect-src 'self' {installation.origin}/sso/realms/trimtab/;" in headers["Content-Security-Policy"]
     assert installation.request("GET", "/metrics").status_code == 404
+    # The tests come from an address outside of TRIMTAB_ADMIN_NETWORK.
+    for path in ("/sso/admin", "/sso/admin/master/console/", "/sso/realms/master", "/sso/realms/master/account"):
+        assert installation.request("GET", path).status_code == 404, path
 
 
 def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import yaml
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 VARIABLES = {
     "TRIMTAB_HOST": "localhost",
+    "TRIMTAB_ADMIN_NETWORK": "192.0.2.0/24",
     "TRIMTAB_SECRET_KEY": "hosted-secret",
+    "TRIMTAB_REDIS_PASSWORD": "redis-s",
     "POSTGRES_PASSWORD": "super-user-s",
     "TRIMTAB_OWNER_PASSWORD": "owner-s",
     "TRIMTAB_SERVICE_PASSWORD": "service-s",

@@ -13,7 +13,7 @@ import psycopg
 
 from service.embedded.postgres import SUPERUSER, Postgres, programs
 from service.embedded.processes import Child, stop
-from tests.factories.compose import DEPLOY, Compose
+from tests.factories.compose import DEPLOY, VARIABLES, Compose
 from tests.factories.ports import free_port
 from tests.factories.service import postgres_server, wait_for
 
@@ -75,15 +75,14 @@ def hosted_service(
     """Run web, gRPC, beat and a number of workers over their own database with `default` and these tenants.
 
     Commands and environments come from deploy/compose.yaml, with `variables` and `places` as in Compose. Without
-    `places` they use an administrator's token instead of Keycloak.
+    `places` they use an administrator's token instead of Keycloak, and a broker that needs no password.
     """
     port = str(free_port())
     with postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}) as server:
         here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
         here |= {
             "postgres:5432": f"127.0.0.1:{port}",
-            "redis:6379/0": redis_url.removeprefix("redis://"),
-            **(places or {}),
+            **(places or {f":{VARIABLES['TRIMTAB_REDIS_PASSWORD']}@redis:6379/0": redis_url.removeprefix("redis://")}),
         }
         compose = Compose(here, variables)
         initialise(server, compose)

@@ -206,6 +206,7 @@ def realm() -> dict[str, Any]:
         if name == OTHER_CLIENT:
             client["protocolMappers"] = [item for item in client["protocolMappers"] if item["name"] != "audience"]
         made["clients"].append(client)
+        made["scopeMappings"].append({"client": name, "roles": ["operator"]})
     # Tests sign in often, and wrongly.
     made["bruteForceProtected"] = False
     made["oauth2DevicePollingInterval"] = 1

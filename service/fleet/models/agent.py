@@ -31,6 +31,8 @@ class Agent(TenantOwned):
     # A draining agent gets no new trials. Its running trials continue.
     draining = models.BooleanField(default=False, db_default=False)
     session_id = models.CharField(max_length=100, blank=True)
+    # The credential that it has registered with: "agent" for an enrolled agent, and for a token `token:` and its hint.
+    credential = models.CharField(max_length=100, blank=True, default="", db_default="")
     registered_at = models.DateTimeField(db_default=Now())
     last_seen_at = models.DateTimeField(db_default=Now())
 

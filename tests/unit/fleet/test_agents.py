@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, selectors
 from service.fleet.models import Agent
 from service.tenancy import access
-from service.tenancy.principal import Principal
+from service.tenancy.principal import Principal, Role, Scope
 from tests.factories.fleet import AGENT, acquire, create, refused, register
 
 
@@ -45,6 +46,26 @@ def test_one_of_two_agents_with_the_same_id_is_refused(principal: Principal) -> 
     with ThreadPoolExecutor(4) as pool:
         answers = sorted(pool.map(come, range(4)))
     assert answers == ["", *["agent_online_elsewhere"] * 3]
+
+
+def test_a_token_for_agents_acts_for_its_own_agents_alone(principal: Principal) -> None:
+    enrolled = replace(principal, role=Role.AGENT, scopes=frozenset({Scope.AGENT}), credential="agent:ab12cd34")
+    token = replace(principal, scopes=frozenset({Scope.AGENT}), credential="token:trm_one")
+    other = replace(token, credential="token:trm_two")
+    register(enrolled, "machine", session_id="here:1")
+    register(token, "script", session_id="here:2")
+    # The credential of an enrolled agent changes; the token's agent may have been started again.
+    agents.known(replace(enrolled, credential="agent:ef56ab78"), "machine")
+    register(token, "script", session_id="here:3")
+    agents.known(token, "script")
+    agents.known(principal, "script")
+    for caller, agent in ((token, "machine"), (other, "machine"), (other, "script")):
+        refused("another_agent", lambda caller=caller, agent=agent: agents.known(caller, agent))
+        refused("another_agent", lambda caller=caller, agent=agent: register(caller, agent, session_id="here:4"))
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    register(other, "script", session_id="here:5")  # the token was replaced
+    agents.known(other, "script")
+    refused("another_agent", lambda: register(token, "machine", session_id="here:6"))
 
 
 def test_an_unknown_agent_must_register_first(principal: Principal) -> None:

@@ -256,9 +256,13 @@ def test_an_agent_is_revoked_and_enrolled_again(admin: Principal) -> None:
     _, allowed = enrolment.create(admin)
     first, digest = drawn()
     enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
-    # An agent that lost its state uses a new enrolment, and its old credentials end.
+    # Whoever has an enrolment token cannot take the place of an enrolled agent.
     _, allowed = enrolment.create(admin)
     second, digest = drawn()
+    assert code_of(enrolment.enrol, allowed, agent_id="a", credential_digest=digest) == "agent_enrolled"
+    principals.authenticate_bearer(first)
+    # An agent that has lost its credential enrols again after an administrator has revoked it.
+    enrolment.revoke(admin, "a")
     enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
     assert code_of(principals.authenticate_bearer, first) == "invalid_credential"
     principals.authenticate_bearer(second)

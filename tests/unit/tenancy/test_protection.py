@@ -122,6 +122,15 @@ def test_the_audit_trail_cannot_be_changed(principal: Principal) -> None:
     assert access.rows(AuditEntry, principal).count() == 1
 
 
+def test_the_service_may_make_no_temporary_table(transactional_db: None) -> None:
+    """One could stand in for a table of the service."""
+    with (
+        connection.cursor() as cursor,
+        pytest.raises(ProgrammingError, match="permission denied to create temporary tables"),
+    ):
+        cursor.execute("CREATE TEMPORARY TABLE fleet_agent (tenant_id bigint)")
+
+
 def test_functions_across_tenants_belong_to_the_owner_and_return_no_content(as_owner: Execute) -> None:
     functions = as_owner(
         "SELECT proname, prosecdef, proconfig, pg_get_userbyid(proowner), pg_get_function_result(oid),"
