@@ -19,6 +19,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.conf import settings
 from django.db import connection
 
 from service.tenancy import access
@@ -174,6 +175,8 @@ def listener() -> Listener:
 
 
 def _connection_parameters() -> dict[str, Any]:
+    if settings.TRIMTAB_LISTEN_DATABASE_URL:
+        return {"conninfo": settings.TRIMTAB_LISTEN_DATABASE_URL, "autocommit": True}
     parameters = connection.get_connection_params()
     # The others serve Django's own cursors, which this connection does not have.
     wanted = {"dbname", "user", "password", "host", "port", "service", "sslmode", "sslrootcert", "sslcert", "sslkey"}

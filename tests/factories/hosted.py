@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,14 +71,17 @@ def hosted_service(
     tenants: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     places: Mapping[str, str] | None = None,
+    pooler: Callable[[Path, int], AbstractContextManager[int]] | None = None,
 ) -> Iterator[Hosted]:
     """Run web, gRPC, beat and a number of workers over their own database with `default` and these tenants.
 
     Commands and environments come from deploy/compose.yaml, with `variables` and `places` as in Compose. Without
     `places` they use an administrator's token instead of Keycloak, and a broker that needs no password.
+    `pooler` runs a pooler for the database server at a port and gives its port.
     """
     port = str(free_port())
-    with postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}) as server:
+    with ExitStack() as around:
+        server = around.enter_context(postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}))
         here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
         here |= {
             "postgres:5432": f"127.0.0.1:{port}",
@@ -105,6 +108,11 @@ def hosted_service(
             server.url("trimtab"),
             as_owner["TRIMTAB_OWNER_DATABASE_URL"],
         )
+        if pooler is not None:
+            pooled = around.enter_context(pooler(folder, int(port)))
+            direct = settings["DATABASE_URL"]
+            settings["TRIMTAB_LISTEN_DATABASE_URL"] = direct
+            settings["DATABASE_URL"] = direct.replace(f":{port}/", f":{pooled}/")
         for tenant in tenants:
             hosted.execute("INSERT INTO tenancy_tenant (slug, name) VALUES (%s, %s)", (tenant, tenant.title()))
         names = {"web": "web", "grpc": "grpc", "beat": "beat"}

@@ -70,17 +70,24 @@ LOGGING: dict[str, Any] = {
 }
 
 
+# PostgreSQL itself, for the connections that wait for notifications, if the others go through a pooler.
+TRIMTAB_LISTEN_DATABASE_URL = os.environ.get("TRIMTAB_LISTEN_DATABASE_URL", "")
+
+
 def database(url: str) -> dict[str, Any]:
     """Django's form of a libpq connection URL (`postgresql://user:password@host:port/name?sslmode=require`).
 
     A thread keeps its connection. The web process has a new thread for each request, so there TRIMTAB_DATABASE_POOL=N
     shares N connections among the threads.
+
+    TRIMTAB_LISTEN_DATABASE_URL says that `url` is the address of a pooler, which gives each transaction another
+    connection, so that no statement stays prepared.
     """
     parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
     options: dict[str, Any] = {
         "server_side_binding": True,
         "cursor_factory": TenantCursor,
-        "prepare_threshold": 5,
+        "prepare_threshold": None if TRIMTAB_LISTEN_DATABASE_URL else 5,
     }
     pool = int(os.environ.get("TRIMTAB_DATABASE_POOL", "0"))
     if pool:
