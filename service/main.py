@@ -39,6 +39,9 @@ Plaintext = Annotated[
     bool,
     typer.Option("--plaintext", help="Do not encrypt on addresses that other machines reach, because a proxy does."),
 ]
+Metrics = Annotated[
+    str | None, typer.Option(help="HOST:PORT of an endpoint for Prometheus, such as 127.0.0.1:9470. Default: none.")
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")]
 GrpcPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of gRPC; 0 selects a free one.")]
 
@@ -239,6 +242,7 @@ def grpc(
         typer.Option(help="PEM file of authorities. Only clients with a certificate from one of them are served."),
     ] = None,
     plaintext: Plaintext = False,
+    metrics: Metrics = None,
 ) -> None:
     """Serve gRPC to the SDK, the command line and the agents.
 
@@ -260,18 +264,34 @@ def grpc(
     except TlsError as error:
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
+    _serve_metrics(metrics)
     run(host, port, files, alive=liveness.keep_touching)
 
 
+def _serve_metrics(address: str | None) -> None:
+    from service.config import monitoring
+
+    if address is None:
+        return
+    try:
+        monitoring.serve(address)
+    except monitoring.BadAddress as error:
+        print(f"trimtab-service: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
 @app.command()
-def worker() -> None:
+def worker(metrics: Metrics = None) -> None:
     """Compute costly suggestions, one at a time. Start as many workers as there are free cores.
 
-    Example:
+    Examples:
 
       trimtab-service worker
+
+      trimtab-service worker --metrics 10.0.0.5:9471
     """
     _set_up_service()
+    _serve_metrics(metrics)
     from django.db import InterfaceError, OperationalError, connections
 
     from service.config import liveness

@@ -30,7 +30,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     try:
         database, migrations = "ok", "ok" if _is_migrated() else "missing: run `trimtab-service migrate`"
         if migrations == "ok":
-            workers = "ok" if presence.count() else "none: run `trimtab-service worker`"
+            workers = "ok" if presence.workers() else "none: run `trimtab-service worker`"
     except DatabaseError as error:
         database, migrations = f"does not answer: {type(error).__name__}", "unknown"
     ready = database == migrations == "ok"

@@ -17,6 +17,7 @@ from service.api import errors
 from service.core.lifecycle import StudyState
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
+from service.trials import presence
 
 REQUEST_SECONDS = Histogram(
     "trimtab_http_request_seconds",
@@ -53,12 +54,25 @@ class Census(Collector):
         yield trials
         yield self._operations()
         yield self._agents()
+        yield self._workers()
+        yield GaugeMetricFamily(
+            "trimtab_oldest_operation_seconds",
+            "Time for which the oldest suggestion has waited.",
+            presence.oldest_seconds(),
+        )
 
     def _operations(self) -> GaugeMetricFamily:
         gauge = GaugeMetricFamily("trimtab_operations", "Suggestions not yet computed, by state.", labels=["state"])
         counted = dict(access.across("count_operations"))
         for state in UNFINISHED:
             gauge.add_metric([state.lower()], counted.get(state, 0))
+        return gauge
+
+    def _workers(self) -> GaugeMetricFamily:
+        gauge = GaugeMetricFamily("trimtab_workers", "Workers that are alive, by state.", labels=["state"])
+        alive = presence.workers()
+        gauge.add_metric(["busy"], sum(worker.busy for worker in alive))
+        gauge.add_metric(["idle"], sum(not worker.busy for worker in alive))
         return gauge
 
     def _agents(self) -> GaugeMetricFamily:

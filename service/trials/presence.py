@@ -59,15 +59,16 @@ def name() -> str:
 def overview() -> Overview:
     """Return the workers and all tenants' queues now. Only callers with `Action.TENANT_MANAGE` may see them."""
     depths = [Depth(tenants.slug_of(tenant_id), *row) for tenant_id, *row in access.across("queue_depth")]
-    return Overview(_workers(), sorted(depths, key=lambda one: -(one.oldest_seconds or 0.0)))
+    return Overview(workers(), sorted(depths, key=lambda one: -(one.oldest_seconds or 0.0)))
 
 
-def count() -> int:
-    """Return the number of workers that are alive."""
-    return len(_workers())
+def oldest_seconds() -> float:
+    """Return for how many seconds the oldest operation of all tenants has waited; 0 if none waits."""
+    return max((oldest or 0.0 for _, _, _, oldest, _ in access.across("queue_depth")), default=0.0)
 
 
-def _workers() -> list[Worker]:
+def workers() -> list[Worker]:
+    """Return the workers that are alive."""
     return [Worker(*row) for row in access.across("workers", timedelta(seconds=SILENCE_SECONDS))]
 
 

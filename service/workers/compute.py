@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection
 from django.db.models.functions import Now
+from prometheus_client import Histogram
 
 from service.algorithms import registry
 from service.core import logcontext
@@ -80,6 +81,18 @@ class Computed:
     space_version: int = 1
 
 
+SUGGESTION_SECONDS = Histogram(
+    "trimtab_suggestion_seconds",
+    "Time to compute a suggestion on a worker.",
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+WAIT_SECONDS = Histogram(
+    "trimtab_suggestion_wait_seconds",
+    "Time from the request for a suggestion until a worker begins to compute it.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+
+
 def warm_up() -> None:
     """Import what most studies need, seconds of it, before the first operation waits for it."""
     import_module(registry.describe(_MOSTLY).implementation.partition(":")[0])
@@ -128,7 +141,7 @@ def compute(operation_id: UUID) -> bool:
 def _finish(claim: Claim) -> None:
     """Compute and write a claimed operation; an algorithm's failure is an outcome as well."""
     try:
-        with _Heartbeat(claim), _Clocked(claim):
+        with SUGGESTION_SECONDS.time(), _Heartbeat(claim), _Clocked(claim):
             computed = _suggest(claim)
     except DatabaseError:
         raise
@@ -172,6 +185,7 @@ def _claim(operation_id: UUID) -> Claim | None:
         due.heartbeat_at = work.time
         access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
         tenants.serve(principal.tenant_id)
+        WAIT_SECONDS.observe(max(0.0, (work.time - due.created_at).total_seconds()))
         return Claim(principal, operation_id, study_id, due.attempt)
     return None
 

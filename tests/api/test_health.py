@@ -65,6 +65,8 @@ def test_metrics_count_studies_trials_and_requests(api: Api, study: Callable[...
     assert (found["trimtab_trials", "active"], found["trimtab_trials", "finished"]) == (2, 1)
     assert found["trimtab_operations", "pending"] == 0
     assert found["trimtab_agents", "online"] == 0
+    assert (found["trimtab_workers", "busy"], found["trimtab_workers", "idle"]) == (0, 0)
+    assert found["trimtab_oldest_operation_seconds",] == 0
     before = found["trimtab_http_request_seconds_count", "POST", route, "200"]
     api.ok("POST", "/studies/one/suggestions", {})
     assert samples(Client())["trimtab_http_request_seconds_count", "POST", route, "200"] == before + 1
@@ -75,5 +77,5 @@ def test_metrics_cost_a_fixed_number_of_queries(
 ) -> None:
     for index in range(5):
         study(f"s{index}")
-    with django_assert_num_queries(3):  # type: ignore[attr-defined]
+    with django_assert_num_queries(5):  # type: ignore[attr-defined]
         samples(Client())

@@ -43,7 +43,8 @@ def test_many_clients_share_few_connections(hosted: Hosted, client: trimtab.Clie
     assert seen is not None
     assert seen["trimtab"] > 8 * 30
     [(connections,)] = hosted.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'trimtab_service' AND starts_with(query, 'LISTEN') IS FALSE"
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE usename = 'trimtab_service' AND starts_with(query, 'LISTEN') IS FALSE"
     )
     assert int(str(connections)) <= CONNECTIONS
 

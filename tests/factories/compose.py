@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from tests.factories.ports import free_port
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 VARIABLES = {
     "TRIMTAB_HOST": "localhost",
@@ -42,6 +44,8 @@ class Compose:
     def process(self, name: str) -> list[str]:
         """Return a process of Trimtab on the loopback interface, with the port from `places`."""
         words = ["127.0.0.1" if word == "0.0.0.0" else word for word in self.command(name)]
+        # Here all processes share one address, so each needs a port of its own for its metrics.
+        words = [f"127.0.0.1:{free_port()}" if word.startswith("0.0.0.0:") else word for word in words]
         port = next((here for place, here in self._places.items() if place.startswith(f"{name}:")), "").rpartition(":")[
             2
         ]

@@ -3,9 +3,10 @@
 Required: DATABASE_URL (PostgreSQL, with the role that the service connects with), CELERY_BROKER_URL (Redis or
 RabbitMQ), TRIMTAB_SECRET_KEY, and a way to sign in: TRIMTAB_OIDC_ISSUER (Keycloak), TRIMTAB_ADMIN_TOKEN or
 TRIMTAB_ADMIN_TOKEN_FILE. Only `migrate` also needs TRIMTAB_OWNER_DATABASE_URL (with the role that owns the tables).
-Optional: TRIMTAB_LISTEN_DATABASE_URL (PostgreSQL itself, if DATABASE_URL is the address of PgBouncer or another pooler in
-transaction mode), TRIMTAB_ALLOWED_HOSTS (comma-separated names by which browsers reach the web process; default: every name),
-TRIMTAB_LOG_LEVEL, TRIMTAB_LOG_FORMAT (`line` instead of `json`), and the variables in auth.py and limits.py.
+Optional: TRIMTAB_LISTEN_DATABASE_URL (PostgreSQL itself, if DATABASE_URL is the address of PgBouncer or another pooler
+in transaction mode), TRIMTAB_ALLOWED_HOSTS (comma-separated names by which browsers reach the web process; default:
+every name), TRIMTAB_LOG_LEVEL, TRIMTAB_LOG_FORMAT (`line` instead of `json`), and the variables in auth.py and
+limits.py.
 """
 
 import os

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -60,8 +61,8 @@ def test_a_token_for_agents_acts_for_its_own_agents_alone(principal: Principal) 
     agents.known(token, "script")
     agents.known(principal, "script")
     for caller, agent in ((token, "machine"), (other, "machine"), (other, "script")):
-        refused("another_agent", lambda caller=caller, agent=agent: agents.known(caller, agent))
-        refused("another_agent", lambda caller=caller, agent=agent: register(caller, agent, session_id="here:4"))
+        refused("another_agent", partial(agents.known, caller, agent))
+        refused("another_agent", partial(register, caller, agent, session_id="here:4"))
     access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
     register(other, "script", session_id="here:5")  # the token was replaced
     agents.known(other, "script")
