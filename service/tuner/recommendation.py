@@ -241,11 +241,16 @@ def _moved(
     mean, deviation = belief.mean, belief.deviation
     if deviation is None:
         return None, mean, None
-    if ratio and mean != 0.0:
+    if ratio and _has_logarithm(belief):
         moved = [mean * math.exp(shift * deviation / mean) for shift in shifts]
     else:
         moved = [mean + shift * deviation for shift in shifts]
     return moved[0], moved[1], moved[2]
+
+
+def _has_logarithm(belief: Belief) -> bool:
+    """Return whether the deviation is small enough that its share of the mean is the deviation of the logarithm."""
+    return belief.deviation is not None and abs(belief.mean) > belief.deviation
 
 
 def _gain(
@@ -255,7 +260,7 @@ def _gain(
     if default.mean == 0.0 or best.deviation is None or default.deviation is None:
         return None, None
     size = abs(default.mean)
-    if ratio and best.mean / default.mean > 0.0:
+    if ratio and best.mean / default.mean > 0.0 and _has_logarithm(best) and _has_logarithm(default):
         # The logarithm of default / best for times, and of best / default for rates, which are negative here.
         side = 1.0 if default.mean > 0.0 else -1.0
         advance = side * math.log(default.mean / best.mean)

@@ -159,6 +159,7 @@ def proxy(folder: Path, places: dict[str, str], host: str) -> Iterator[None]:
     path.write_text(text)
     environment = {
         "TRIMTAB_HOST": host,
+        "TRIMTAB_ADMIN_NETWORK": VARIABLES["TRIMTAB_ADMIN_NETWORK"],
         "TRIMTAB_HTTP_PORT": str(free_port()),
         "TRIMTAB_HTTPS_PORT": host.partition(":")[2],
         "XDG_DATA_HOME": str(folder),

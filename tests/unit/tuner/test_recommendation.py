@@ -118,6 +118,20 @@ def test_the_gain_is_the_one_of_the_value_over_the_default(sign: float, default:
     assert 0 < found.gain_low < found.gain < found.gain_high
 
 
+def test_a_value_next_to_zero_has_an_interval() -> None:
+    """The logarithm of such a value says nothing, and its interval would overflow."""
+    space = Space.build([IntParameter("n", 1, 100, default=100)])
+    problem = Problem.build(space, [Objective("seconds", "minimize")])
+    found = samples_of(problem, trials(problem, (1, 1e-9), (50, 4.0), (100, 9.0)))
+    one = by_posterior(problem, found, Prediction(np.array([1e-9, 4.0, 9.0]), np.full(3, 0.5), 0.1))
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < one.value < one.high < 4.0
+    assert one.gain_low is not None
+    assert one.gain_high is not None
+    assert 0.5 < one.gain_low < 1.0 < one.gain_high < 1.5
+
+
 def test_the_gain_of_the_default_itself_is_zero() -> None:
     _, found = with_default(1.0, 8.0, 10.0)
     assert (found.gain, found.gain_low, found.gain_high) == (0.0, None, None)
