@@ -1,6 +1,6 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up check test test-clusters test-console test-slow lint screens bench proto clean
+.PHONY: help setup demo up check test test-clusters test-console test-slow chaos lint screens bench proto clean
 
 BIN := .venv/bin
 
@@ -54,6 +54,9 @@ check-console:
 
 check-units:
 	@exec $(BIN)/python -m tests.run tests/unit --numprocesses=2 -m "not server and not slow" $(ARGS)
+
+chaos: setup ## Kill and stop processes of a service at work, and check that nothing is lost (ARGS="--faults 1000")
+	@exec $(BIN)/python -m tests.chaos $(ARGS)
 
 lint: setup checks ## Check style, types, import rules, words, known vulnerabilities, and the console's code
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto

@@ -87,6 +87,16 @@ class RealAgent:
         assert self._child.running(), self._log.read_text()
         return self
 
+    @property
+    def pid(self) -> int:
+        """The number of the process that was started last."""
+        assert self._child.process is not None
+        return self._child.process.pid
+
+    def running(self) -> bool:
+        """Return whether the process runs."""
+        return self._child.running()
+
     def kill(self) -> None:
         """Kill the agent. The processes that it has started continue."""
         assert self._child.process is not None

@@ -1,0 +1,252 @@
+"""Faults of all kinds, overlapping, against a whole service at work: `make chaos ARGS="--faults 1000 --seed 1"`.
+
+A service as `trimtab-service up` runs it, an agent and several clients work on studies of cheap and of costly
+algorithms. Processes are killed and stopped at random, two at a time. All the time the studies are read: a finished
+trial never changes, no trial disappears, and each has the value of its own configuration. When a study has ended, the
+next one begins. In the end the faults stop, everything completes, and each result that was acknowledged to a client is
+there, once. The table has the times until the next result was acknowledged after a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import trimtab
+from tests.chaos import faults, truth
+from tests.chaos.faults import Fault
+from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, write_component
+from tests.factories.service import EmbeddedService
+
+BUDGET = 60
+CLIENTS = 2
+# Faults that may be at work at the same time.
+HANDS = 2
+# Short, so that a run has many recoveries.
+TIMES = {
+    "TRIMTAB_LEASE_SECONDS": "6",
+    "TRIMTAB_HEARTBEAT_SECONDS": "1",
+    "TRIMTAB_OPERATION_STALE_SECONDS": "3",
+    "TRIMTAB_OPERATION_REQUEUE_SECONDS": "5",
+}
+# The longest wait for the service in seconds; a longer one is a failure.
+PATIENCE = 600.0
+ALGORITHMS = ("random", "gp", "ga")
+
+
+class Chaos:
+    """One run in a folder."""
+
+    def __init__(self, folder: Path, count: int, seed: int) -> None:
+        self._folder = folder
+        self._count = count
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._errors: list[BaseException] = []
+        self._clients: list[subprocess.Popen[bytes]] = []
+        self._studies: list[tuple[str, truth.Watched]] = []
+        # The study that clients work on; None if it has ended.
+        self._told: str | None = None
+        self.faults: list[Fault] = []
+        self.progress: list[float] = []
+        """Times of the monotonic clock at which a new result was seen."""
+
+    def run(self, shown: Progress) -> None:
+        """Run all faults, and check everything. Raises AssertionError."""
+        components = write_component(self._folder / "components", self._folder / "runs", delay=0.05)
+        token_file = self._folder / "service" / "admin-token"
+        with EmbeddedService(self._folder / "service", TIMES) as service:
+            agent = RealAgent(self._folder, service.grpc_address, token_file, components, slots=2)
+            with agent, trimtab.Client(service.grpc_address, token=service.token, retry_seconds=PATIENCE) as client:
+                threads = [
+                    threading.Thread(target=self._guarded, args=(work,), daemon=True)
+                    for work in (
+                        *[lambda: self._hand(service, agent, shown)] * HANDS,
+                        lambda: self._keep_agent(agent),
+                        lambda: self._keep_clients(service),
+                    )
+                ]
+                self._begin_studies(client)
+                for thread in threads:
+                    thread.start()
+                try:
+                    self._watch(client)
+                finally:
+                    self._over.set()
+                    for thread in threads:
+                        thread.join(PATIENCE)
+                    for process in self._clients:
+                        process.kill()
+                        process.wait()
+
+    # Faults
+
+    def _hand(self, service: EmbeddedService, agent: RealAgent, shown: Progress) -> None:
+        task = shown.tasks[0].id
+
+        def service_process(name: str) -> Callable[[], Sequence[int]]:
+            return lambda: [pid for key, pid in service.processes().items() if key == name]
+
+        targets: dict[str, Callable[[], Sequence[int]]] = {
+            name: service_process(name) for name in ("web", "grpc", "worker", "beat", "postgres")
+        }
+        targets["backend"] = lambda: faults.backends(service.processes().get("postgres", 0))[:2]
+        targets["agent"] = lambda: [agent.pid]
+        targets["client"] = lambda: [one.pid for one in self._clients if one.poll() is None][:1]
+        while True:
+            with self._lock:
+                if len(self.faults) >= self._count or self._over.is_set():
+                    return
+                kind, act = faults.choose(self._random, targets)
+                pause = self._random.uniform(0.2, 4.0)
+                self.faults.append(Fault(kind, time.monotonic()))
+            act()
+            shown.advance(task)
+            time.sleep(pause)
+
+    # What a service manager and users would do
+
+    def _keep_agent(self, agent: RealAgent) -> None:
+        while not self._over.wait(0.5):
+            if not agent.running():
+                agent.start()
+
+    def _keep_clients(self, service: EmbeddedService) -> None:
+        number = 0
+        while not self._over.is_set():
+            self._clients = [one for one in self._clients if one.poll() is None]
+            while (name := self._told) is not None and len(self._clients) < CLIENTS:
+                number += 1
+                notes = self._folder / f"{name}-{number}.notes"
+                argv = [sys.executable, "-m", "tests.chaos.client"]
+                argv += [service.grpc_address, service.token, name, str(notes)]
+                with (self._folder / "clients.log").open("a") as log:
+                    self._clients.append(subprocess.Popen(argv, stdout=log, stderr=log))
+            self._over.wait(0.5)
+
+    # Studies
+
+    def _begin_studies(self, client: trimtab.Client) -> None:
+        """Begin a study on the agent and one of the clients."""
+        number = len(self._studies) // 2
+        objectives = [trimtab.Minimize("value")]
+        with self._lock:
+            algorithm = self._random.choice(ALGORITHMS)
+        component = client.component(COMPONENT)
+        client.create_study(
+            f"run-{number}",
+            objectives=objectives,
+            algorithm=algorithm,
+            component=COMPONENT,
+            application=APPLICATION,
+            final_check=False,
+            parallelism=2,
+            max_trials=BUDGET,
+            load_if_exists=True,
+        )
+        client.create_study(
+            f"told-{number}",
+            space=component.space,
+            objectives=objectives,
+            algorithm=algorithm,
+            max_trials=BUDGET,
+            load_if_exists=True,
+        )
+        with self._lock:
+            for name in (f"run-{number}", f"told-{number}"):
+                self._studies.append((name, truth.Watched(name, BUDGET)))
+            self._told = name
+
+    def _watch(self, client: trimtab.Client) -> None:
+        """Read the studies over and over. Return when the faults are over and all studies have ended."""
+        finished, since = 0, time.monotonic()
+        while True:
+            if self._errors:
+                raise self._errors[0]
+            total, open_studies = 0, 0
+            for name, watched in self._studies:
+                study = client.get_study(name)
+                trials = study.trials()
+                watched.see(trials)
+                total += sum(trial.state.finished for trial in trials)
+                open_studies += not study.state.finished
+                if study.state.finished and name == self._told:
+                    self._told = None
+            now = time.monotonic()
+            if total != finished:
+                finished, since = total, now
+                self.progress.append(now)
+            assert now - since < PATIENCE, f"no trial has ended for {PATIENCE:.0f} s"
+            with self._lock:
+                over = len(self.faults) >= self._count
+            if open_studies == 0 and over:
+                break
+            if open_studies < 2 and not over:
+                self._begin_studies(client)
+            time.sleep(0.2)
+        for name, watched in self._studies:
+            watched.conclude(truth.notes(self._folder, name))
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._errors.append(error)
+
+    # Report
+
+    def table(self) -> Table:
+        """Return the recovery times by kind of fault."""
+        table = Table(title=f"{len(self.faults)} faults: seconds until the next trial had ended", title_justify="left")
+        for heading in ("fault", "times", "median", "90th percentile", "longest"):
+            table.add_column(heading, justify="left" if heading == "fault" else "right")
+        for kind in sorted({fault.kind for fault in self.faults}):
+            found = [self._recovery(fault) for fault in self.faults if fault.kind == kind]
+            tenths = statistics.quantiles(found, n=10) if len(found) > 1 else found * 9
+            table.add_row(
+                kind, str(len(found)), *(f"{one:.1f}" for one in (statistics.median(found), tenths[8], max(found)))
+            )
+        return table
+
+    def _recovery(self, fault: Fault) -> float:
+        return next((at - fault.at for at in self.progress if at > fault.at), 0.0)
+
+
+def main() -> None:
+    """Run the faults and print the table. Exit with 1 if anything did not hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--faults", type=int, default=1000, metavar="N", help="number of faults (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the faults (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for logs and notes (default: a temporary one)")
+    given = parser.parse_args()
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as temporary:
+        chaos = Chaos(given.keep or Path(temporary), given.faults, given.seed)
+        with Progress(console=console) as shown:
+            shown.add_task("faults", total=given.faults)
+            try:
+                chaos.run(shown)
+            except AssertionError as error:
+                console.print(f"[red]Seed {given.seed}, after {len(chaos.faults)} faults:[/red] {error}")
+                raise SystemExit(1) from None
+        console.print(chaos.table())
+        console.print("No acknowledged result was lost, doubled or altered.")
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()
