@@ -34,7 +34,7 @@ from trimtab.method import (
 )
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
-from trimtab.spec import EarlierTrials, Outside, Placement, SpaceEdit, StartedFrom, StartFrom, StudyState
+from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StartFrom, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -54,6 +54,7 @@ __all__ = [
     "Identity",
     "Infeasible",
     "Int",
+    "JobMetadata",
     "Maximize",
     "Measurement",
     "Minimize",

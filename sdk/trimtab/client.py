@@ -16,7 +16,7 @@ from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
-from trimtab.spec import Execution, Placement, StartFrom, StudySpec, StudyState
+from trimtab.spec import Execution, JobMetadata, Placement, StartFrom, StudySpec, StudyState
 
 if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
@@ -119,6 +119,7 @@ class Client:
         final_check: FinalCheck | bool | None = None,
         start_from: str | StartFrom | Sequence[str | StartFrom] = (),
         description: str = "",
+        job: JobMetadata | None = None,
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
@@ -175,6 +176,8 @@ class Client:
                 `trimtab.StartFrom(name, learn=True)` the algorithm learns from them where to look. The service creates
                 these trials at once, so a `max_time` counts from the creation of the study.
             description: a note on the study in Markdown, at most 10,000 characters.
+            job: the job that the study tunes. If the study proves a gain, later jobs that resemble this one match its
+                result. Default: what the trials run.
             load_if_exists: return the existing study of this name if it has the same space and objectives.
             client_id: as in `Client`, for this study only.
 
@@ -215,6 +218,7 @@ class Client:
             start_from=(start_from,) if isinstance(start_from, str | StartFrom) else tuple(start_from),
             description=description,
             trial_timeout=_seconds(trial_timeout) if execution is None else None,
+            job=job,
         )
         return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)
 

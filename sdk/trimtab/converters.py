@@ -36,6 +36,7 @@ from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Par
 from trimtab.spec import (
     EarlierTrials,
     Execution,
+    JobMetadata,
     Placement,
     SpaceEdit,
     StartedFrom,
@@ -295,6 +296,10 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     entries = [StartFrom(one) if isinstance(one, str) else one for one in spec.start_from]
     message.start_from.extend(one.study for one in entries)
     message.learn_from.extend(one.study for one in entries if one.learn)
+    if spec.job is not None:
+        nodes = 0 if spec.job.nodes is None else _to_int32("job.nodes", spec.job.nodes)
+        texts = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
+        message.job.CopyFrom(pb.JobMetadata(**texts, nodes=nodes))
     return message
 
 
@@ -369,7 +374,12 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         ),
         description=message.description,
         trial_timeout=_seconds(message.trial_timeout) if message.HasField("trial_timeout") else None,
+        job=_from_job_metadata(message.job) if message.HasField("job") else None,
     )
+
+
+def _from_job_metadata(message: pb.JobMetadata) -> JobMetadata:
+    return JobMetadata(message.user, message.name, message.program, message.command, message.nodes or None)
 
 
 def from_status(message: pb.Study) -> StudyStatus:

@@ -53,6 +53,22 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class JobMetadata:
+    """The job that a study tunes, by which later jobs match its result. An empty field has its usual value."""
+
+    user: str = ""
+    """The user who submits it; empty: the study's creator."""
+    name: str = ""
+    """The name of the job; empty: the application or the component."""
+    program: str = ""
+    """The program without its folder; empty: the program of the trials."""
+    command: str = ""
+    """The command with all arguments; empty: the command of the trials."""
+    nodes: int | None = None
+    """The number of nodes; None: the number of the trials."""
+
+
+@dataclass(frozen=True)
 class StartFrom:
     """An earlier study to start from."""
 
@@ -89,6 +105,8 @@ class StudySpec:
     """A note on the study in Markdown."""
     trial_timeout: float | None = None
     """Without an execution: after this time another client gets a trial that has no result yet."""
+    job: JobMetadata | None = None
+    """The job that the study tunes; None: the usual values."""
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,11 @@ KEYS: Sequence[Key] = (
         "algorithm learns from the results, too.",
         default=[],
     ),
+    Key("job.user", "text", "User whose jobs are tuned. Later jobs that resemble this one get the proven settings."),
+    Key("job.name", "text", "Name of the job that is tuned."),
+    Key("job.program", "text", "Name of its program without the folder."),
+    Key("job.command", "text", "Its command with all arguments, at most 4,096 characters."),
+    Key("job.nodes", "integer", "Number of its nodes."),
 )
 _TOP = tuple(dict.fromkeys(key.path.partition(".")[0] for key in KEYS))
 

@@ -203,6 +203,9 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         data["start_from"] = _start_from(spec)
     if spec.description:
         data["description"] = spec.description
+    if spec.HasField("job"):
+        job = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
+        data["job"] = {**job, **({"nodes": spec.job.nodes} if spec.job.nodes else {})}
     return data
 
 
@@ -384,6 +387,8 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         message.trial_timeout.CopyFrom(duration(spec.trial_timeout_seconds))
     message.start_from.extend(one.study for one in spec.start_from)
     message.learn_from.extend(one.study for one in spec.start_from if one.learn)
+    if known := spec.job.to_json():
+        message.job.CopyFrom(tuning_pb2.JobMetadata(**known))
     return message
 
 

@@ -8,7 +8,8 @@
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
                    "placement": {"exclusive", "spread"}} or null,
-     "start_from": [names of earlier studies, or {"study": name, "learn": true}], "description": Markdown}
+     "start_from": [names of earlier studies, or {"study": name, "learn": true}], "description": Markdown,
+     "job": {"user", "name", "program", "command", "nodes"}}
 
 Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
 "reason", "options"} where the algorithm is one that chooses another; with "start_from" its result, "started_from":
@@ -30,7 +31,9 @@ from service.core.parameters import Scalar
 from service.core.problem import Problem
 from service.core.remembered import Remembered
 from service.core.space import Configuration, Space
+from service.studies import job_metadata
 from service.studies.edit_records import EditRecord
+from service.studies.job_metadata import JobMetadata
 
 if TYPE_CHECKING:
     from service.studies.models import Study
@@ -54,6 +57,7 @@ _KEYS = frozenset(
         "trial_timeout_seconds",
         "start_from",
         "description",
+        "job",
     }
 )
 _FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level", "effects"})
@@ -173,6 +177,7 @@ class StudySpec:
     for the space that the study was created with, one more with each change of it. `start_from`: the studies whose
     best configurations were to be measured first, and `started_from` what came of each. `edited`: the space with
     its edits, None before the first; `edits`: the records of these edits. `problem` has the space that is searched now.
+    `job`: the job that the study tunes, by which later jobs match its result (`service/matching`).
     """
 
     problem: Problem
@@ -192,6 +197,7 @@ class StudySpec:
     start_from: tuple[StartFrom, ...] = ()
     started_from: tuple[StartedFrom, ...] = ()
     description: str = ""
+    job: JobMetadata = job_metadata.UNSAID
     edited: EditedSpace | None = None
     edits: tuple[EditRecord, ...] = ()
 
@@ -274,6 +280,7 @@ class StudySpec:
             **({} if self.trial_timeout_seconds is None else {"trial_timeout_seconds": self.trial_timeout_seconds}),
             **({"start_from": [one.to_json() for one in self.start_from]} if self.start_from else {}),
             **({"description": self.description} if self.description else {}),
+            **({"job": self.job.to_json()} if self.job.to_json() else {}),
         }
 
 
@@ -308,6 +315,7 @@ def parse(data: object) -> StudySpec:
         trial_timeout_seconds=_trial_timeout(spec.get("trial_timeout_seconds"), execution),
         start_from=_start_from(spec.get("start_from")),
         description=_description(spec.get("description")),
+        job=job_metadata.parse(spec.get("job") or {}),
     )
 
 

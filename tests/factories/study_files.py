@@ -26,6 +26,7 @@ pruning: [default, {name: limit, options: {seconds: 60}}]
 stopping: {rule: best_improvement, threshold: 0.01, trials: 20}
 final_check: {width: 0.1}
 description: "*Fast*: yes"
+job: {user: ada, name: ants, program: ant, command: ant --steps 9, nodes: 2}
 """
 
 GOOD = {
@@ -90,6 +91,14 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
         "description",
         "the text has 10,001 characters. Use a text of at most 10,000 characters.",
         3,
+    ),
+    "a job on no nodes": (BASE + "job: {nodes: 0}\n", "job.nodes", "0 is not allowed. Use an integer from 1", 3),
+    "an unknown key of a job": (BASE + "job: {queue: long}\n", "job.queue", "the key is not known. Use user", 3),
+    "a long command of a job": (
+        BASE + f"job:\n  command: {'x' * 4097}\n",
+        "job.command",
+        "the text has 4,097 characters. Use at most 4,096.",
+        4,
     ),
     "a description without quotes": (BASE + "description: 5\n", "description", "5 is not allowed. Use a text", 3),
     "a key twice": (BASE + "seed: 1\nseed: 2\n", "seed", "the key appears twice", 4),

@@ -13,7 +13,7 @@ from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput
 from trimtab.space import Parameter, Scalar, cast, condition
-from trimtab.spec import Execution, StudySpec
+from trimtab.spec import Execution, JobMetadata, StudySpec
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 ints = st.integers(-(2**63), 2**63 - 1)
@@ -83,6 +83,7 @@ def test_a_specification_comes_back_as_it_was() -> None:
         max_time=90.5,
         execution=Execution("gcc", "small", "ab" * 32, 2, 12.25),
         description="# Why\n\nIt is *slow*.",
+        job=JobMetadata(user="ada", name="ants", program="ant", command="ant --steps 9", nodes=2),
     )
     assert converters.from_spec(converters.to_spec(spec)) == spec
 

@@ -117,6 +117,7 @@ def test_a_spec_comes_back(space: list[dict[str, object]]) -> None:
             "trial_timeout_seconds": 1.5,
             "placement": {"exclusive": False, "spread": True},
         },
+        "job": {"user": "ada", "command": "ant --steps 9", "nodes": 2},
     }
     spec = parse(data)
     message = tuning_pb2.StudySpec.FromString(converters.spec_message(spec).SerializeToString())

@@ -1,4 +1,4 @@
-"""The description in the spec of a study."""
+"""The description and the job in the spec of a study."""
 
 from typing import Any
 
@@ -42,3 +42,33 @@ def test_a_description_is_refused(given: object, words: str) -> None:
     assert caught.value.message.startswith("description: ")
     assert words in caught.value.message
     assert len(str(caught.value.data["value"])) <= 210
+
+
+def test_the_job_of_a_spec_comes_back_with_the_fields_that_were_given() -> None:
+    job = {"user": "ada", "command": "ant --steps 9", "nodes": 2}
+    spec = parse({**SPEC, "job": job})
+    assert (spec.job.user, spec.job.name, spec.job.command, spec.job.nodes) == ("ada", "", "ant --steps 9", 2)
+    assert spec.to_json()["job"] == spec.stored()["job"] == job
+    assert parse(spec.to_json()).job == spec.job
+    for nothing in ({}, None, {"user": "", "nodes": None}):
+        assert "job" not in parse({**SPEC, "job": nothing}).stored()
+
+
+@pytest.mark.parametrize(
+    ("job", "field"),
+    [
+        ("ant", "job"),
+        ({"queue": "long"}, "job.queue"),
+        ({"user": 5}, "job.user"),
+        ({"name": "x" * 256}, "job.name"),
+        ({"program": "a\0b"}, "job.program"),
+        ({"command": "x" * 4097}, "job.command"),
+        ({"nodes": 0}, "job.nodes"),
+        ({"nodes": 1_000_001}, "job.nodes"),
+        ({"nodes": True}, "job.nodes"),
+    ],
+)
+def test_a_job_is_refused(job: object, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse({**SPEC, "job": job})
+    assert caught.value.data["field"] == field

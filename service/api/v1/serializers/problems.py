@@ -107,6 +107,22 @@ class ExecutionSerializer(serializers.Serializer[Any]):
     placement = PlacementSerializer(required=False)
 
 
+class JobMetadataSerializer(serializers.Serializer[Any]):
+    """The job that a study tunes. A field that is left out has its usual value."""
+
+    user = serializers.CharField(required=False, help_text="User who submits it; the study's creator if left out.")
+    name = serializers.CharField(
+        required=False, help_text="Name of the job; the application or the component if left out."
+    )
+    program = serializers.CharField(
+        required=False, help_text="Program without its folder; the program of the trials if left out."
+    )
+    command = serializers.CharField(
+        required=False, help_text="Command with all arguments; the command of the trials if left out."
+    )
+    nodes = serializers.IntegerField(required=False, help_text="Number of nodes; the one of the trials if left out.")
+
+
 class StudySpecSerializer(serializers.Serializer[Any]):
     """The spec of a study. Only `space` and `objectives` are required."""
 
@@ -146,6 +162,9 @@ class StudySpecSerializer(serializers.Serializer[Any]):
     )
     description = serializers.CharField(
         required=False, help_text="Note on the study in Markdown, at most 10,000 characters."
+    )
+    job = JobMetadataSerializer(
+        required=False, help_text="The job that the study tunes. Later jobs that resemble it match the study's result."
     )
 
 
