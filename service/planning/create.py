@@ -10,6 +10,7 @@ from django.db import IntegrityError
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
+from service.matching import records
 from service.planning import lessons
 from service.planning.component_check import SpaceCheck, places_of, takes_all
 from service.planning.warm_start import WarmStart, warm_start
@@ -248,6 +249,7 @@ def delete_study(principal: Principal, name: str) -> None:
         # trial.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
         notifications.notify_deleted(principal, study.pk)
+        records.withdraw_deleted(principal, study)
         before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}
         study.delete()
         audit.record(principal, selectors.DELETED, f"study/{name}", before={"study": before})

@@ -9,12 +9,14 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 
+from service.matching import records
 from service.results.analysis import Analysis, analyse
 from service.studies import notifications
 from service.studies.change import Deleted, read
 from service.studies.models import Study, StudySummary
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tuner.verdict import Level, Verdict
 
 # The most studies and seconds of one sweep: other work waits for its end.
 _MOST = 500
@@ -55,7 +57,9 @@ def summarise(principal: Principal, study_id: int) -> None:
     alone = analysis is not None and len(analysis.objectives) == 1 and len(analysis.best) == 1
     with access.work(principal):
         # The lock on the study's row keeps a deletion out until the summary is written.
-        if not access.rows(Study, principal).select_for_update(no_key=True).filter(pk=study.pk).values_list("pk"):
+        locked = access.rows(Study, principal).select_for_update(no_key=True).filter(pk=study.pk)
+        revision = locked.values_list("revision", flat=True).first()
+        if revision is None:
             return
         access.put(
             principal,
@@ -69,7 +73,20 @@ def summarise(principal: Principal, study_id: int) -> None:
                 made_at=Now(),
             ),
         )
+        if analysis is not None and revision == study.revision == analysis.revision:
+            # The final check has settled its verdict already. Only here is a gain known that needed no check.
+            records.settle(principal, study, _proof(analysis.verdict))
         notifications.notify_lists(principal, "studies")
+
+
+def _proof(verdict: Verdict | None) -> records.Proof | None:
+    """Return the gain that a verdict proves, if it proves one."""
+    if verdict is None or verdict.level is not Level.PROVEN:
+        return None
+    assert verdict.gain is not None
+    assert verdict.low is not None
+    assert verdict.high is not None
+    return records.Proof(verdict.configuration, verdict.gain, verdict.low, verdict.high)
 
 
 def _objectives(analysis: Analysis) -> list[dict[str, Any]]:

@@ -12,11 +12,21 @@ from django.conf import settings
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from service._gen import agent_pb2, agent_pb2_grpc, identity_pb2, identity_pb2_grpc, tuning_pb2, tuning_pb2_grpc
+from service._gen import (
+    agent_pb2,
+    agent_pb2_grpc,
+    identity_pb2,
+    identity_pb2_grpc,
+    matching_pb2,
+    matching_pb2_grpc,
+    tuning_pb2,
+    tuning_pb2_grpc,
+)
 from service.rpc.admission import MAX_REQUEST_BYTES
 from service.rpc.interceptors import Authentication, Boundary
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.identity import IdentityServicer
+from service.rpc.servicers.matching import MatchingServicer
 from service.rpc.servicers.tuning import TuningServicer
 from service.rpc.threads import DatabaseThreads
 from service.rpc.tls import TlsError, TlsFiles
@@ -32,6 +42,7 @@ SERVICES = (
     tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].full_name,
     agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
     identity_pb2.DESCRIPTOR.services_by_name["IdentityService"].full_name,
+    matching_pb2.DESCRIPTOR.services_by_name["MatchingService"].full_name,
 )
 OPTIONS = (
     # Requests between the two limits get a typed error (admission.py). Larger requests are not read.
@@ -102,6 +113,7 @@ async def serve_until(
     tuning_pb2_grpc.add_TuningServiceServicer_to_server(TuningServicer(threads, waits), server)
     agent_pb2_grpc.add_AgentServiceServicer_to_server(AgentServicer(threads, waits), server)
     identity_pb2_grpc.add_IdentityServiceServicer_to_server(IdentityServicer(threads), server)
+    matching_pb2_grpc.add_MatchingServiceServicer_to_server(MatchingServicer(threads), server)
     health_servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)

@@ -27,10 +27,10 @@ from service.tenancy.principal import Principal
 
 CHANNEL = "trimtab"
 # The lists that a tenant has.
-KINDS = ("agents", "components", "studies")
+KINDS = ("agents", "components", "records", "studies")
 # What a notification may be about, each with its value: a study, the end of an operation, work for agents, trials that
-# agents are to stop (by tenant), the output of a trial, the lists of a tenant.
-TOPICS = ("study", "operation", "work", "stop", "log", "tenant")
+# agents are to stop (by tenant), the output of a trial, the records of tuned applications and the lists of a tenant.
+TOPICS = ("study", "operation", "work", "stop", "log", "records", "tenant")
 Topic = tuple[str, str]
 LONGEST_WAIT_SECONDS = 5.0
 _RECONNECT_SECONDS = 1.0
@@ -52,6 +52,11 @@ def notify_agents(principal: Principal) -> None:
 def notify_log(principal: Principal, trial_id: int) -> None:
     """Notify all who follow the output of a trial."""
     _notify(principal, log=trial_id)
+
+
+def notify_records(principal: Principal) -> None:
+    """Notify all who match jobs with the tenant's records, or look at their list, on commit of this transaction."""
+    _notify(principal, records=principal.tenant_id, tenant=principal.tenant_id, kinds=["records"])
 
 
 def notify_lists(principal: Principal, *kinds: str) -> None:
@@ -85,6 +90,12 @@ class Subscription:
         self._notified.clear()
         return True
 
+    def take_notice(self) -> bool:
+        """Return whether there was a notification since the last call or wait, without a wait."""
+        was_notified = self._notified.is_set()
+        self._notified.clear()
+        return was_notified
+
     def notify(self, kinds: Iterable[str] = ()) -> None:
         """Wake the caller, and keep which kinds of lists have changed."""
         self._kinds.update(kinds)
@@ -113,13 +124,16 @@ class Listener:
         work: bool = False,
         stop: int | None = None,
         log: int | None = None,
+        records: int | None = None,
         tenant: int | None = None,
     ) -> AsyncIterator[Subscription]:
         """Subscribe to changes of a study, to the end of an operation, to work for agents, to trials that agents of a
-        tenant are to stop (`stop`), to the output of a trial (`log`), or to any change of a tenant's lists."""
+        tenant are to stop (`stop`), to the output of a trial (`log`), to records of a tenant, or to any change of a
+        tenant's lists."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="trimtab-notifications")
-        wanted = {"study": study, "operation": operation, "work": work, "stop": stop, "log": log, "tenant": tenant}
+        wanted = {"study": study, "operation": operation, "work": work, "stop": stop, "log": log}
+        wanted |= {"records": records, "tenant": tenant}
         subscription, topics = Subscription(), _topics(wanted)
         for topic in topics:
             self._subscriptions.setdefault(topic, set()).add(subscription)

@@ -14,7 +14,8 @@ MOST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits. `stored_trials` includes finished trials; `log_bytes` bounds stored logs and files of all trials."""
+    """The limits. `stored_trials` includes finished trials; `log_bytes` bounds stored logs and files of all trials;
+    `matching_records` includes withdrawn records."""
 
     studies: int
     active_trials: int
@@ -22,6 +23,7 @@ class Limits:
     log_bytes: int
     suggestions_per_minute: int
     worker_seconds_per_day: int
+    matching_records: int
 
 
 NAMES = tuple(field.name for field in fields(Limits))

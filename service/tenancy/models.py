@@ -31,6 +31,7 @@ class Tenant(models.Model):
     log_bytes = models.PositiveBigIntegerField(null=True)
     suggestions_per_minute = models.PositiveBigIntegerField(null=True)
     worker_seconds_per_day = models.PositiveBigIntegerField(null=True)
+    matching_records = models.PositiveBigIntegerField(null=True)
 
     def __str__(self) -> str:
         return self.slug

@@ -32,6 +32,11 @@ class Action(StrEnum):
     TOKEN_ALL = "token.all"
     MEMBER_READ = "member.read"
     ACCESS_REVOKE = "access.revoke"
+    MATCH_READ = "match.read"
+    MATCH_REPORT = "match.report"
+    RECORD_READ = "record.read"
+    RECORD_CHANGE = "record.change"
+    MATCHING_CONFIGURE = "matching.configure"
     QUOTA_READ = "quota.read"
     AUDIT_READ = "audit.read"
     TENANT_EXPORT = "tenant.export"
@@ -57,6 +62,11 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.AGENT_RUN: (_A, _O, _G),  # register, lease, report, settle
         Action.COMPONENT_WRITE: (_M, _A, _O),  # write a component's file, which an administrator may then install
         Action.AGENT_ENROL: (_A, _O),  # give a machine a credential, take it back
+        Action.MATCH_READ: (_V, _M, _A, _O, _G),  # the record that a job resembles most; it changes nothing
+        Action.MATCH_REPORT: (_A, _O, _G),  # how jobs ended, which may withdraw records
+        Action.RECORD_READ: (_V, _M, _A, _O),  # records, reported jobs, settings, quality of the matching
+        Action.RECORD_CHANGE: (_M, _A, _O),  # withdraw and restore records
+        Action.MATCHING_CONFIGURE: (_A, _O),  # weights and threshold
         Action.TOKEN_OWN: (_V, _M, _A, _O),  # one's own API tokens: make, list, revoke
         Action.TOKEN_ALL: (_A, _O),  # tokens of all members of the tenant: list, revoke
         Action.MEMBER_READ: (_A, _O),  # who was seen in the tenant, and in which role
@@ -68,14 +78,22 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
     }.items()
 }
 
-_READ = {Action.SESSION_READ, Action.STUDY_READ, Action.OPERATION_READ, Action.AGENT_READ, Action.QUOTA_READ}
+_READ = {
+    Action.SESSION_READ,
+    Action.STUDY_READ,
+    Action.OPERATION_READ,
+    Action.AGENT_READ,
+    Action.QUOTA_READ,
+    Action.MATCH_READ,
+    Action.RECORD_READ,
+}
 _STUDY = {Action.STUDY_CREATE, Action.STUDY_UPDATE, Action.STUDY_DELETE, Action.TRIAL_SUGGEST, Action.TRIAL_REPORT}
-_TUNE = _STUDY | {Action.COMPONENT_WRITE}
+_TUNE = _STUDY | {Action.COMPONENT_WRITE, Action.RECORD_CHANGE}
 # What each scope lets an API token do, as far as its owner's role may.
 SCOPES: Mapping[Scope, frozenset[Action]] = {
     Scope.READ: frozenset(_READ),
     Scope.TUNE: frozenset(_READ | _TUNE),
-    Scope.AGENT: frozenset({Action.SESSION_READ, Action.AGENT_RUN}),
+    Scope.AGENT: frozenset({Action.SESSION_READ, Action.AGENT_RUN, Action.MATCH_READ, Action.MATCH_REPORT}),
     Scope.ADMIN: frozenset(Action),
 }
 # The actions that a token for one study allows on that study.

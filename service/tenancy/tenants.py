@@ -37,6 +37,11 @@ def slug_of(tenant_id: int) -> str:
     return Tenant._default_manager.values_list("slug", flat=True).get(pk=tenant_id)
 
 
+def limits_of(tenant_id: int) -> limits.Limits:
+    """Return the limits of a tenant."""
+    return limits.of(Tenant._default_manager.values(*limits.NAMES).get(pk=tenant_id))
+
+
 def expect_open(tenant_id: int) -> None:
     """Check that a tenant exists and is not disabled. Raises Forbidden (`tenant_disabled`)."""
     now = time.monotonic()

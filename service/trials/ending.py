@@ -16,6 +16,7 @@ from dataclasses import replace
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
+from service.matching import records
 from service.policies.check import CheckResult, FinalCheck
 from service.studies import actions
 from service.studies.change import Work
@@ -220,7 +221,7 @@ def _conclude_one(work: Work, best: Configuration) -> None:
     with tuners.borrowed(work) as (learner, _):
         state = learner.tuner.elimination(best, checked, check_policy(work)).begin(study.next_number)
     if state is None:
-        actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+        _complete_checked(work, best)
         return
     study.final_check = {**study.final_check, "effects": state.to_json()}
     _go_on_with_effects(work, best)
@@ -237,7 +238,17 @@ def _go_on_with_effects(work: Work, best: Configuration) -> None:
             state = elimination.advance(state, study.next_number)
     study.final_check = {**study.final_check, "effects": state.to_json()}
     if state.over:
-        actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+        _complete_checked(work, best)
+
+
+def _complete_checked(work: Work, best: Configuration) -> None:
+    """Complete a study whose final check is over, and write or withdraw its record."""
+    study = work.study
+    assert study.final_check is not None
+    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    checked = checked_of(study)
+    proof = records.Proof(best, checked.gain, checked.low, checked.high) if checked.proven else None
+    records.settle(work.principal, study, proof)
 
 
 def checked_of(study: Study) -> CheckResult:

@@ -20,6 +20,7 @@ from uuid import uuid4
 from django.db import connection
 
 from service.core.errors import ResourceExhausted
+from service.matching.models import Record
 from service.studies.models import Study
 from service.tenancy import access
 from service.tenancy.limits import NAMES, Limits, of
@@ -191,6 +192,7 @@ class Meter:
             "log_bytes": int(logs),
             "suggestions_per_minute": known.others + known.own,
             "worker_seconds_per_day": known.worker_seconds,
+            "matching_records": access.rows(Record, principal).count(),
         }
 
     def forget(self) -> None:

@@ -16,6 +16,7 @@ from service.fleet import agents, component_files, dry_runs, grants, logs
 from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
+from service.matching import jobs, settings
 from service.planning.create import create_study
 from service.results import summaries
 from service.results.models import StudyInsight
@@ -28,6 +29,7 @@ from service.trials.models import DesignerState, StudyLessons
 from service.trials.quotas import meter
 from service.trials.tell import report_measurement
 from tests.factories.domain import make_component, make_execution, make_principal, make_spec
+from tests.factories.matching import make_job, make_record, make_report
 
 STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-agent", "victim-secret"
 
@@ -41,6 +43,7 @@ class Furnished:
     lease: str
     token: str
     artifact: int
+    record: str
 
     @property
     def words(self) -> set[str]:
@@ -93,7 +96,10 @@ def furnish() -> Furnished:
         principal, Artifact(trial=trial, source=uuid4(), attempt=1, name=f"{SECRET}.txt", size=1, content=b"x")
     )
     dry_runs.ask(principal, make_spec(execution=make_execution()), ON_AGENTS)
-    return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk), artifact.pk)
+    record = make_record(principal, job=make_job(user=SECRET), study_name=STUDY)
+    jobs.report(principal, [make_report(record)])
+    settings.update(principal, SECRET, settings.DEFAULT)
+    return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk), artifact.pk, str(record.pk))
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from service.tenancy.cursor import TenantCursor
 
 ROOT = Path(__file__).resolve().parents[3]
 # The applications that own tables. `trials` and `results` share the label `pipeline`, and so its migrations.
-DOMAIN = ("tenancy", "identity", "studies", "trials", "results", "fleet")
-LABELS = ("tenancy", "identity", "studies", "pipeline", "fleet")
+DOMAIN = ("tenancy", "identity", "studies", "matching", "trials", "results", "fleet")
+LABELS = ("tenancy", "identity", "studies", "matching", "pipeline", "fleet")
 
 INSTALLED_APPS = [*(f"service.{name}" for name in DOMAIN), "service.workers", "rest_framework", "drf_spectacular"]
 MIGRATION_MODULES = {label: f"migrations.{label}" for label in LABELS}

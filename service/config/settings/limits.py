@@ -33,6 +33,10 @@ TRIMTAB_OPERATION_REQUEUE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_REQU
 TRIMTAB_AGENTS_PER_TENANT = int(os.environ.get("TRIMTAB_AGENTS_PER_TENANT", "100000"))
 TRIMTAB_TOKENS_PER_TENANT = int(os.environ.get("TRIMTAB_TOKENS_PER_TENANT", "10000"))
 TRIMTAB_ENROLMENTS_PER_TENANT = int(os.environ.get("TRIMTAB_ENROLMENTS_PER_TENANT", "10000"))
+# Reported jobs that a tenant keeps; the oldest are removed.
+TRIMTAB_MATCHING_JOBS = int(os.environ.get("TRIMTAB_MATCHING_JOBS", "100000"))
+# Records of all tenants that one process keeps in memory. The tenants that were asked for longest ago are dropped.
+TRIMTAB_MATCHING_INDEXED = int(os.environ.get("TRIMTAB_MATCHING_INDEXED", "1000000"))
 
 # The quotas of a tenant for which the operator sets no others (tenancy/limits.py explains each). They are generous:
 # they stop accidents.
@@ -45,5 +49,6 @@ TRIMTAB_LIMITS = {
         "log_bytes": 100 * 1024**3,
         "suggestions_per_minute": 600_000,
         "worker_seconds_per_day": 20 * 24 * 3600,
+        "matching_records": 20_000,
     }.items()
 }

@@ -29,7 +29,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from service import _gen
-from service._gen import tuning_pb2
+from service._gen import matching_pb2, tuning_pb2
 from service.api.authentication import CONSOLE_HEADER
 from service.api.v1 import tenancy as tenancy_views
 from service.core.errors import Unauthenticated
@@ -56,6 +56,8 @@ OWN = {
     "ListAuditEntries",
     *("getStudyFacets", "listMethods", "planStudy", "askDryRun", "listComponents", "writeComponent", "checkComponent"),
     "checkStudyName",
+    *("Match", "ReportJobs", "ListRecords", "ListJobs", "GetSettings", "UpdateSettings"),
+    *("matchJob", "listRecords", "listJobs", "getMatchingSettings", "updateMatchingSettings", "getMatchingQuality"),
 }
 # Says to each caller, without an end, that something of the caller's own tenant has changed: tests/api/test_events.py.
 ENDLESS = {"watchTenant"}
@@ -185,6 +187,7 @@ def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
         "artifact_id": victim.artifact,
         "agent_id": AGENT,
         "token_id": victim.token,
+        "record_id": victim.record,
         "slug": tenants.slug_of(victim.principal.tenant_id),
     }
     for path, operations in schema["paths"].items():
@@ -313,6 +316,10 @@ def fields(method: Any, victim: Furnished) -> dict[str, Any]:
         "SuggestTrials": {"lease": LEASE},
         "RenewTrials": {"trials": [1], "lease": LEASE},
         "Register": {"name": "strange", "agent_id": "strange"},
+        "Match": {"explain": True},
+        "ListRecords": {"state": matching_pb2.RECORD_STATE_ACTIVE},
+        "ChangeRecord": {"id": victim.record, "state": matching_pb2.RECORD_STATE_WITHDRAWN},
+        "ListJobs": {"record": victim.record},
         "PutArtifact": {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()},
     }
     if "name" in method.input_type.fields_by_name:

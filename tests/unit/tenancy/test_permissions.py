@@ -8,12 +8,13 @@ import pytest
 from django.urls import resolve
 from drf_spectacular.generators import SchemaGenerator
 
-from service._gen import agent_pb2, identity_pb2, tuning_pb2
+from service._gen import agent_pb2, identity_pb2, matching_pb2, tuning_pb2
 from service.api.v1.urls import urlpatterns
 from service.core.errors import Forbidden
 from service.rpc.interceptors import declared_for
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.identity import IdentityServicer
+from service.rpc.servicers.matching import MatchingServicer
 from service.rpc.servicers.tuning import TuningServicer
 from service.tenancy.permissions import BESIDE_ONE_STUDY, IN_ONE_STUDY, MATRIX, SCOPES, Action, may, require
 from service.tenancy.principal import NO_TENANT, Principal, Role, Scope
@@ -22,6 +23,7 @@ SERVICERS = {
     tuning_pb2.DESCRIPTOR.services_by_name["TuningService"]: TuningServicer,
     agent_pb2.DESCRIPTOR.services_by_name["AgentService"]: AgentServicer,
     identity_pb2.DESCRIPTOR.services_by_name["IdentityService"]: IdentityServicer,
+    matching_pb2.DESCRIPTOR.services_by_name["MatchingService"]: MatchingServicer,
 }
 METHODS = [(servicer, method) for service, servicer in SERVICERS.items() for method in service.methods]
 # The schema itself is no secret, nor is how one signs in; an agent enrols with a token that is good for nothing else.
@@ -32,7 +34,12 @@ def test_the_matrix_has_every_action_and_grows_with_the_role() -> None:
     assert set(MATRIX) == set(Action)
     allowed = {role: {action for action in Action if role in MATRIX[action]} for role in Role}
     assert allowed[Role.VIEWER] < allowed[Role.MEMBER] < allowed[Role.ADMIN] < allowed[Role.OPERATOR]
-    assert allowed[Role.AGENT] == {Action.SESSION_READ, Action.AGENT_RUN}
+    assert allowed[Role.AGENT] == {
+        Action.SESSION_READ,
+        Action.AGENT_RUN,
+        Action.MATCH_READ,
+        Action.MATCH_REPORT,
+    }
     # Whoever reads changes nothing.
     changing = {action for action in Action if not action.endswith(".read")}
     assert allowed[Role.VIEWER] & changing == {Action.TOKEN_OWN}

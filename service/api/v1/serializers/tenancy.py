@@ -74,6 +74,7 @@ class LimitsSerializer(serializers.Serializer[Any]):
     log_bytes = serializers.IntegerField(allow_null=True)
     suggestions_per_minute = serializers.IntegerField(allow_null=True)
     worker_seconds_per_day = serializers.IntegerField(allow_null=True)
+    matching_records = serializers.IntegerField(allow_null=True, help_text="Including withdrawn records.")
 
 
 class UsedSerializer(serializers.Serializer[Any]):
@@ -85,6 +86,7 @@ class UsedSerializer(serializers.Serializer[Any]):
     log_bytes = serializers.IntegerField()
     suggestions_per_minute = serializers.IntegerField()
     worker_seconds_per_day = serializers.FloatField()
+    matching_records = serializers.IntegerField()
 
 
 class QuotaSerializer(serializers.Serializer[Any]):

@@ -9,6 +9,7 @@ export const LIMITS = {
   log_bytes: { used: msg`Logs and files`, limit: msg`Logs and files, in bytes`, format: formatBytes },
   suggestions_per_minute: { used: msg`Suggestions this minute`, limit: msg`Suggestions per minute`, format: formatNumber },
   worker_seconds_per_day: { used: msg`Worker seconds today`, limit: msg`Worker seconds per day`, format: formatNumber },
+  matching_records: { used: msg`Matching records`, limit: msg`Matching records`, format: formatNumber },
 } as const;
 
 export type Limit = keyof typeof LIMITS;

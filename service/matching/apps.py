@@ -1,0 +1,10 @@
+"""Django application `matching`."""
+
+from django.apps import AppConfig
+
+
+class MatchingConfig(AppConfig):
+    """Names the application and its label."""
+
+    name = "service.matching"
+    label = "matching"

@@ -1,0 +1,39 @@
+"""Changes of a tenant's records, settings and jobs, which take turns by the lock on the tenant's ledger.
+
+Lock order: study, then ledger, then record. Each function needs an open transaction (`access.work`).
+"""
+
+from __future__ import annotations
+
+from service.studies import notifications
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+_ADVANCE = """
+INSERT INTO matching_ledger AS ledger (tenant_id, revision, jobs) VALUES (%s, 1, 0)
+ON CONFLICT (tenant_id) DO UPDATE SET revision = ledger.revision + 1 RETURNING revision
+"""
+_COUNT = """
+INSERT INTO matching_ledger AS ledger (tenant_id, revision, jobs) VALUES (%s, 0, %s)
+ON CONFLICT (tenant_id) DO UPDATE SET jobs = ledger.jobs + excluded.jobs RETURNING jobs
+"""
+_READ = "SELECT revision FROM matching_ledger WHERE tenant_id = %s"
+
+
+def advance(principal: Principal) -> int:
+    """Lock the ledger and return the revision of this change; those who follow the records are notified on commit."""
+    ((revision,),) = access.ask(principal, _ADVANCE, (principal.tenant_id,))
+    notifications.notify_records(principal)
+    return int(revision)
+
+
+def count_jobs(principal: Principal, more: int) -> int:
+    """Lock the ledger, count `more` reported jobs (negative: fewer), and return how many there are now."""
+    ((jobs,),) = access.ask(principal, _COUNT, (principal.tenant_id, more))
+    return int(jobs)
+
+
+def revision_of(principal: Principal) -> int:
+    """Return the revision of the tenant's records and settings; 0 before the first change."""
+    found = access.ask(principal, _READ, (principal.tenant_id,))
+    return int(found[0][0]) if found else 0

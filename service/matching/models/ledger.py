@@ -1,0 +1,24 @@
+"""Ledgers: one counter of changes and one of jobs for each tenant."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from service.tenancy.models import TenantOwned
+
+
+class Ledger(TenantOwned):
+    """The revision of a tenant's records and settings, and the number of its reported jobs.
+
+    A change locks the row until it is committed. Revisions therefore become visible in their order, so that a reader
+    who has revision r misses nothing if it reads what is later than r.
+    """
+
+    revision = models.BigIntegerField(default=0)
+    jobs = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant"], name="ledger_of_tenant")]
+
+    def __str__(self) -> str:
+        return f"revision {self.revision}"

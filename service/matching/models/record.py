@@ -1,0 +1,69 @@
+"""Records: tuned applications with settings whose gain a study has proven."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from django.db import models
+from django.db.models.functions import Now
+
+from service.matching.models.metadata import JobColumns
+from service.studies.models import Study
+from service.tenancy.fields import ExactJSONField
+
+LONGEST_REASON = 500
+
+
+class State(StrEnum):
+    """The state of a record: jobs may match it, or no job does."""
+
+    ACTIVE = "ACTIVE"
+    WITHDRAWN = "WITHDRAWN"
+
+
+class Cause(StrEnum):
+    """The cause of a withdrawal: a later verdict, the deletion of the study, slower jobs, or a person."""
+
+    VERDICT = "verdict"
+    DELETION = "deletion"
+    JOBS = "jobs"
+    PERSON = "person"
+
+
+class Record(JobColumns):
+    """The job that a study has tuned, with the settings and their proven gain. A study has at most one record."""
+
+    # Null once the study is deleted.
+    study = models.OneToOneField(Study, null=True, on_delete=models.SET_NULL, related_name="+")
+    study_name = models.CharField(max_length=63)
+    component = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64, blank=True)
+    application = models.CharField(max_length=200, blank=True)
+    params = ExactJSONField()
+    # Shares of the default's value, with the interval of the verdict.
+    gain = models.FloatField()
+    gain_low = models.FloatField()
+    gain_high = models.FloatField()
+    state = models.CharField(max_length=16, default=State.ACTIVE.value)
+    # Empty while it is ACTIVE.
+    cause = models.CharField(max_length=16, blank=True, default="")
+    state_reason = models.CharField(max_length=LONGEST_REASON, blank=True)
+    # The tenant's revision (`Ledger`) at the last change. Indexes in memory read on from the revision that they have.
+    revision = models.BigIntegerField()
+    created_at = models.DateTimeField(db_default=Now())
+    # When its present settings became active. Only jobs that were submitted later count for or against them.
+    active_since = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "revision"], name="record_revision"),
+            models.Index(fields=["tenant", "id"], name="record_of_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return f"record {self.pk} of study {self.study_name!r}"
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether jobs may match it."""
+        return self.state == State.ACTIVE

@@ -1,0 +1,241 @@
+"""Records: written, withdrawn and restored with the verdicts of studies, by people, and by slower jobs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from service.core.errors import InvalidInput, NotFound, shorten
+from service.core.lifecycle import StudyState
+from service.core.space import Configuration
+from service.matching import ledger, origin
+from service.matching.models import Cause, Record, State
+from service.matching.models.record import LONGEST_REASON
+from service.matching.pages import key_of, newest_first
+from service.studies.job_metadata import check_text
+from service.studies.models import Study
+from service.studies.selectors import Page
+from service.studies.specs import spec_of
+from service.tenancy import access, audit, tenants
+from service.tenancy.principal import Principal
+
+_ENDED = (StudyState.COMPLETED, StudyState.ABORTED)
+_PROVEN = ("params", "gain", "gain_low", "gain_high")
+_STATE = ("state", "cause", "state_reason", "active_since", "revision")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A gain that a study with one objective has proven, as a share of the default's value, with its interval."""
+
+    configuration: Configuration
+    gain: float
+    low: float
+    high: float
+
+    def columns(self) -> dict[str, object]:
+        """Return the columns of a record that hold it."""
+        values = (self.configuration, self.gain, self.low, self.high)
+        return dict(zip(_PROVEN, values, strict=True))
+
+
+def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
+    """Bring the record of a study that has ended into line with its verdict. `proof`: None if no gain is proven.
+
+    The caller holds the lock on the study's row. Nothing changes while a study goes on, without a component, with
+    several objectives, or where the record agrees already. A record that a person has withdrawn stays withdrawn. One
+    that slower jobs have withdrawn becomes active again with another proof.
+    """
+    if study.state not in _ENDED or not study.component or len(spec_of(study).problem.objectives) > 1:
+        return
+    if _agrees(_of(principal, study), proof):
+        return
+    with access.work(principal):
+        revision = ledger.advance(principal)
+        # Others may have changed the record until the ledger was locked.
+        record = _of(principal, study)
+        if _agrees(record, proof):
+            return
+        if proof is None:
+            assert record is not None
+            reason = f"The verdict on study {study.name!r} no longer proves a gain."
+            _withdraw(principal, record, Cause.VERDICT, reason, revision)
+        elif record is None:
+            _create(principal, study, proof, revision)
+        else:
+            _prove_again(principal, study, record, proof, revision)
+
+
+def withdraw_deleted(principal: Principal, study: Study) -> None:
+    """Withdraw the record of a study that this transaction deletes."""
+    record = _of(principal, study)
+    if record is not None and record.is_active:
+        revision = ledger.advance(principal)
+        _withdraw(principal, record, Cause.DELETION, f"Study {study.name!r} was deleted.", revision)
+
+
+def withdraw_slower(principal: Principal, reasons: Mapping[int, str], revision: int) -> None:
+    """Withdraw the active ones of these records, whose jobs were slower, each with its reason, in this transaction."""
+    for record in _rows(principal).filter(pk__in=reasons, state=State.ACTIVE):
+        _withdraw(principal, record, Cause.JOBS, reasons[record.pk], revision)
+
+
+def change(principal: Principal, record_id: str, state: str, reason: str = "") -> Record:
+    """Withdraw a record, or make it active again, and return it. The state that it has already changes nothing.
+
+    Raises InvalidInput, NotFound (`record_not_found`).
+    """
+    if state not in list(State):
+        raise InvalidInput("state", state, ", ".join(State))
+    check_text("reason", reason, LONGEST_REASON)
+    get(principal, record_id)
+    with access.work(principal):
+        revision = ledger.advance(principal)
+        record = get(principal, record_id)
+        if record.state == state:
+            return record
+        if state == State.WITHDRAWN:
+            _withdraw(principal, record, Cause.PERSON, reason or f"{principal.actor} has withdrawn it.", revision)
+        else:
+            _activate(principal, record, reason or f"{principal.actor} has restored it.", revision)
+    return get(principal, record_id)
+
+
+def get(principal: Principal, record_id: str) -> Record:
+    """Return a record by its id. Raises NotFound (`record_not_found`)."""
+    key = key_of(record_id)
+    found = None if key is None else _rows(principal).filter(pk=key).first()
+    if found is None:
+        raise NotFound("record_not_found", f"There is no record {record_id!r}.")
+    return found
+
+
+def page(
+    principal: Principal,
+    *,
+    component: str = "",
+    study: str = "",
+    state: str = "",
+    page_size: int = 0,
+    page_token: str = "",
+) -> Page[Record]:
+    """Return a page of records, newest first; empty texts stand for all. Raises InvalidInput."""
+    if state and state not in list(State):
+        raise InvalidInput("state", state, ", ".join(State))
+    given = {"component": component, "study_name": study, "state": state}
+    # A text with a NUL would be an error of the database.
+    wanted = {name: value.replace("\0", "\ufffd") for name, value in given.items() if value}
+    return newest_first(_rows(principal).filter(**wanted), page_size, page_token)
+
+
+def _rows(principal: Principal) -> QuerySet[Record]:
+    return access.rows(Record, principal)
+
+
+def _of(principal: Principal, study: Study) -> Record | None:
+    return _rows(principal).filter(study_id=study.pk).first()
+
+
+def _agrees(record: Record | None, proof: Proof | None) -> bool:
+    """Return whether a record says what the verdict of its study says."""
+    if record is None or proof is None:
+        return proof is None and (record is None or not record.is_active)
+    is_known = {name: getattr(record, name) for name in _PROVEN} == proof.columns()
+    return is_known and record.cause != Cause.VERDICT
+
+
+def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> None:
+    if not _make_room(principal):
+        most = tenants.limits_of(principal.tenant_id).matching_records
+        reason = f"The tenant has {most} active records, which is its limit. Withdraw some, or raise the limit."
+        log.warning("the proven gain of study %s gets no record: %s", study.name, reason)
+        audit.record(principal, "record.refuse", f"study/{study.name}", {"reason": reason})
+        return
+    job = origin.job_of(principal, study, proof.configuration)
+    record = Record(
+        study_id=study.pk,
+        study_name=study.name,
+        component=study.component,
+        digest=study.digest,
+        application=study.application,
+        user=job.user,
+        name=job.name,
+        program=job.program,
+        command_line=job.command_line,
+        submitted_at=job.submitted_at,
+        nodes=job.nodes,
+        state=State.ACTIVE,
+        state_reason=f"Study {study.name!r} has proven the gain.",
+        revision=revision,
+        **proof.columns(),
+    )
+    access.add(principal, record)
+    audit.record(principal, "record.create", _target(record), {"study": study.name}, after=_shown(record))
+
+
+def _make_room(principal: Principal) -> bool:
+    """Return whether one more record may be stored. The withdrawn record that is oldest gives way to a new one."""
+    most, count = tenants.limits_of(principal.tenant_id).matching_records, _rows(principal).count()
+    if count < most:
+        return True
+    oldest = _rows(principal).filter(state=State.WITHDRAWN).order_by("pk").first() if count == most else None
+    if oldest is None:
+        return False
+    audit.record(principal, "record.delete", _target(oldest), {"study": oldest.study_name}, before=_shown(oldest))
+    _rows(principal).filter(pk=oldest.pk).delete()
+    return True
+
+
+def _prove_again(principal: Principal, study: Study, record: Record, proof: Proof, revision: int) -> None:
+    before, was_active = _shown(record), record.is_active
+    job = origin.job_of(principal, study, proof.configuration)
+    for name, value in {**proof.columns(), "submitted_at": job.submitted_at}.items():
+        setattr(record, name, value)
+    access.save(principal, record, *_PROVEN, "submitted_at")
+    if record.cause == Cause.PERSON:
+        record.revision = revision
+        access.save(principal, record, "revision")
+    else:
+        _set_state(principal, record, State.ACTIVE, "", f"Study {study.name!r} has proven the gain.", revision)
+    action = "record.change" if was_active or record.cause == Cause.PERSON else "record.restore"
+    audit.record(principal, action, _target(record), {"study": study.name}, before=before, after=_shown(record))
+
+
+def _withdraw(principal: Principal, record: Record, cause: Cause, reason: str, revision: int) -> None:
+    before = _shown(record)
+    _set_state(principal, record, State.WITHDRAWN, cause, reason, revision)
+    detail = {"study": record.study_name, "cause": cause, "reason": record.state_reason}
+    audit.record(principal, "record.withdraw", _target(record), detail, before=before, after=_shown(record))
+
+
+def _activate(principal: Principal, record: Record, reason: str, revision: int) -> None:
+    before = _shown(record)
+    _set_state(principal, record, State.ACTIVE, "", reason, revision)
+    detail = {"study": record.study_name, "reason": record.state_reason}
+    audit.record(principal, "record.restore", _target(record), detail, before=before, after=_shown(record))
+
+
+def _set_state(principal: Principal, record: Record, state: State, cause: str, reason: str, revision: int) -> None:
+    record.state, record.cause, record.revision = state, cause, revision
+    record.state_reason = shorten(reason, LONGEST_REASON)
+    columns: dict[str, object] = {name: getattr(record, name) for name in _STATE if name != "active_since"}
+    if state == State.ACTIVE:
+        # Jobs that were submitted before ran with earlier settings, or have had their say.
+        columns["active_since"] = Now()
+    _rows(principal).filter(pk=record.pk).update(**columns)
+
+
+def _target(record: Record) -> str:
+    return f"record/{record.pk}"
+
+
+def _shown(record: Record) -> dict[str, object]:
+    """Return the columns of a record that the audit trail shows."""
+    names = ("state", "state_reason", *_PROVEN)
+    return {"record": {name: getattr(record, name) for name in names}}
