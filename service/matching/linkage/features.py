@@ -24,6 +24,7 @@ MOST_TOKENS = 64
 Options: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 _SEPARATORS = re.compile(r"[/_\-.0-9]+")
+_QUOTES = re.compile(r"['\"\\]")
 _ASSIGNMENT = re.compile(r"-*[A-Za-z_][\w.-]*=")
 
 
@@ -97,7 +98,7 @@ def command(line: str, program: str) -> tuple[str, Options]:
 
 def _words(line: str) -> list[str]:
     words = line.split()
-    if any(mark in line for mark in "'\"\\"):
+    if _QUOTES.search(line):
         # A line with a quote that is not closed is compared as it is written.
         with suppress(ValueError):
             words = [word for word in shlex.split(line) if word]

@@ -47,6 +47,7 @@ class Weights:
 
 
 FIELDS = tuple(field.name for field in fields(Weights))
+USUAL = Weights()
 
 
 class Part(NamedTuple):
