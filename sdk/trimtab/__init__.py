@@ -19,6 +19,7 @@ from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
+from trimtab.matching import Job, Match, MatchingSettings, Record, RecordState
 from trimtab.method import (
     Effects,
     FinalCheck,
@@ -54,7 +55,10 @@ __all__ = [
     "Identity",
     "Infeasible",
     "Int",
+    "Job",
     "JobMetadata",
+    "Match",
+    "MatchingSettings",
     "Maximize",
     "Measurement",
     "Minimize",
@@ -70,6 +74,8 @@ __all__ = [
     "Placement",
     "Policy",
     "Recommendation",
+    "Record",
+    "RecordState",
     "SmallestConfiguration",
     "SpaceEdit",
     "StartFrom",

@@ -13,6 +13,7 @@ from trimtab import login
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
+from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
@@ -78,6 +79,11 @@ class Client:
     def address(self) -> str:
         """The address of the service."""
         return str(self._transport.address)
+
+    @property
+    def matching(self) -> Matching:
+        """Application matching: records of tuned applications, and the record that a job resembles most."""
+        return Matching(self._transport)
 
     def close(self) -> None:
         """Close the connection. Calls that are in progress fail."""

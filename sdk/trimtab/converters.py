@@ -151,7 +151,8 @@ def _seconds(message: Duration) -> float:
     return message.ToNanoseconds() / 1e9
 
 
-def _time(message: Timestamp) -> datetime | None:
+def from_time(message: Timestamp) -> datetime | None:
+    """Return a time with its zone, None for a message that is not set."""
     if not message.seconds and not message.nanos:
         return None
     return message.ToDatetime(tzinfo=UTC)
@@ -264,7 +265,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         description=spec.description,
     )
     if spec.max_trials is not None:
-        message.budget.max_trials = _to_int32("max_trials", spec.max_trials)
+        message.budget.max_trials = to_int32("max_trials", spec.max_trials)
     if spec.max_time is not None:
         message.budget.max_time.CopyFrom(to_duration("max_time", spec.max_time))
     if spec.max_node_hours is not None:
@@ -285,7 +286,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         message.execution.component = spec.execution.component
         message.execution.digest = spec.execution.digest
         message.execution.application = spec.execution.application
-        message.execution.parallelism = _to_int32("parallelism", spec.execution.parallelism)
+        message.execution.parallelism = to_int32("parallelism", spec.execution.parallelism)
         if spec.execution.trial_timeout is not None:
             message.execution.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.execution.trial_timeout))
         placement = spec.execution.placement
@@ -297,7 +298,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     message.start_from.extend(one.study for one in entries)
     message.learn_from.extend(one.study for one in entries if one.learn)
     if spec.job is not None:
-        nodes = 0 if spec.job.nodes is None else _to_int32("job.nodes", spec.job.nodes)
+        nodes = 0 if spec.job.nodes is None else to_int32("job.nodes", spec.job.nodes)
         texts = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
         message.job.CopyFrom(pb.JobMetadata(**texts, nodes=nodes))
     return message
@@ -312,7 +313,7 @@ def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask
         if value is None:
             continue
         if name == "max_trials":
-            message.max_trials = _to_int32(name, value)
+            message.max_trials = to_int32(name, value)
         elif name == "max_time":
             message.max_time.CopyFrom(to_duration(name, value))
         else:
@@ -391,8 +392,8 @@ def from_status(message: pb.Study) -> StudyStatus:
         trial_count=message.trial_count,
         finished_count=message.finished_count,
         space_exhausted=message.space_exhausted,
-        created_at=_time(message.created_at),
-        updated_at=_time(message.updated_at),
+        created_at=from_time(message.created_at),
+        updated_at=from_time(message.updated_at),
         algorithm_choice=Choice(message.algorithm_choice.name, message.algorithm_choice.reason)
         if message.HasField("algorithm_choice")
         else None,
@@ -417,7 +418,7 @@ def _from_edit(message: pb.SpaceEdit) -> SpaceEdit:
         freed=tuple(message.freed),
         trials=from_earlier_trials(message.trials),
         actor=message.actor,
-        made_at=_time(message.made_at),
+        made_at=from_time(message.made_at),
     )
 
 
@@ -471,11 +472,11 @@ def to_final_check(check: FinalCheck) -> pb.FinalCheck:
     if check.width is not None:
         message.width = to_float("final_check.width", check.width)
     if check.max_trials is not None:
-        message.max_trials = _to_int32("final_check.max_trials", check.max_trials)
+        message.max_trials = to_int32("final_check.max_trials", check.max_trials)
     if check.level is not None:
         message.level = to_float("final_check.level", check.level)
     if check.effects is not None:
-        message.effects = _to_int32("final_check.effects", check.effects)
+        message.effects = to_int32("final_check.effects", check.effects)
     return message
 
 
@@ -590,7 +591,8 @@ def _member(kind: type[State], field: str, state: str) -> State:
         raise InvalidInput.of(field, state, ", ".join(kind)) from error
 
 
-def _to_int32(field: str, value: object) -> int:
+def to_int32(field: str, value: object) -> int:
+    """Return a whole number that a message can hold in 32 bits. Raises InvalidInput."""
     whole = to_int(field, value)
     if not -(2**31) <= whole < 2**31:
         raise InvalidInput.of(field, value, "a whole number of 32 bits")
@@ -661,9 +663,9 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
         machine=message.machine,
         attempt=message.attempt,
         origin=message.origin,
-        created_at=_time(message.created_at),
-        started_at=_time(message.started_at),
-        finished_at=_time(message.finished_at),
+        created_at=from_time(message.created_at),
+        started_at=from_time(message.started_at),
+        finished_at=from_time(message.finished_at),
         log=message.log,
         seconds=_seconds(message.elapsed) if message.HasField("elapsed") else None,
     )
@@ -709,9 +711,9 @@ def from_api_token(message: identity_pb.ApiToken) -> ApiToken:
         role=message.role,
         scopes=tuple(message.scopes),
         study=message.study or None,
-        created_at=_time(message.created_at),
-        expires_at=_time(message.expires_at),
-        last_used_at=_time(message.last_used_at),
+        created_at=from_time(message.created_at),
+        expires_at=from_time(message.expires_at),
+        last_used_at=from_time(message.last_used_at),
     )
 
 
@@ -719,7 +721,7 @@ def from_audit_entry(message: identity_pb.AuditEntry) -> AuditEntry:
     """Return an entry of the audit trail."""
     return AuditEntry(
         id=message.id,
-        at=_time(message.at),
+        at=from_time(message.at),
         actor=message.actor,
         credential=message.credential,
         address=message.address,
@@ -744,8 +746,8 @@ def from_agent(message: pb.Agent) -> Agent:
         slots=message.slots,
         running=message.running,
         labels=dict(message.labels),
-        registered_at=_time(message.registered_at),
-        last_seen_at=_time(message.last_seen_at),
+        registered_at=from_time(message.registered_at),
+        last_seen_at=from_time(message.last_seen_at),
         components=tuple(_from_component(component) for component in message.components),
     )
 

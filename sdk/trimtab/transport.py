@@ -13,7 +13,7 @@ import grpc
 from google.rpc import status_pb2
 
 from trimtab import errors, retries, trust
-from trimtab._gen import errordetails_pb2, identity_pb2_grpc, tuning_pb2_grpc
+from trimtab._gen import errordetails_pb2, identity_pb2_grpc, matching_pb2_grpc, tuning_pb2_grpc
 from trimtab.bearer import Bearer
 from trimtab.login import Login
 from trimtab.structs import from_struct
@@ -99,6 +99,7 @@ class Transport:
             self._channel = grpc.insecure_channel(target, options=OPTIONS)
         self.stub = tuning_pb2_grpc.TuningServiceStub(self._channel)
         self.identity = identity_pb2_grpc.IdentityServiceStub(self._channel)
+        self.matching = matching_pb2_grpc.MatchingServiceStub(self._channel)
 
     def before_close(self, last: Callable[[], None]) -> None:
         """Call `last` before the connection is closed."""

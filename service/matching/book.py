@@ -49,7 +49,7 @@ class Book:
     """
 
     def __init__(self) -> None:
-        self._revision = -1
+        self._ledger, self._revision = -1, -1
         self._lock = Lock()
         self._refreshing = Lock()
         self._records: dict[str, dict[str, Record]] = {}
@@ -68,21 +68,24 @@ class Book:
     def refresh(self, principal: Principal) -> None:
         """Read what has changed since the last call; one short query if nothing has."""
         with self._refreshing:
-            revision = ledger.revision_of(principal)
-            if revision == self._revision:
+            key, revision = ledger.read(principal)
+            if (key, revision) == (self._ledger, self._revision):
                 return
-            changed = access.rows(Record, principal).filter(revision__gt=self._revision)
-            if not self.is_loaded:
-                changed = changed.filter(state=State.ACTIVE)
+            # A database that was restored or emptied goes on from an earlier revision.
+            whole = key != self._ledger or revision < self._revision
+            changed = access.rows(Record, principal)
+            changed = changed.filter(state=State.ACTIVE) if whole else changed.filter(revision__gt=self._revision)
             # Rows that were committed after the revision was read are read again next time.
             found, stored = list(changed.order_by("revision", "pk")), settings.every(principal)
             with self._lock:
+                if whole:
+                    self._records, self._indexes = {}, {}
                 for record in found:
                     self._put(record)
                 if stored != self._settings:
                     self._settings, self._indexes = stored, {}
                 self._size = sum(len(records) for records in self._records.values())
-                self._revision = revision
+                self._ledger, self._revision = key, revision
 
     def match(self, submission: Submission, components: Sequence[str] = (), *, explain: bool = False) -> list[Match]:
         """Return the nearest record for each component (none: all), highest score first.

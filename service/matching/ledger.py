@@ -17,7 +17,7 @@ _COUNT = """
 INSERT INTO matching_ledger AS ledger (tenant_id, revision, jobs) VALUES (%s, 0, %s)
 ON CONFLICT (tenant_id) DO UPDATE SET jobs = ledger.jobs + excluded.jobs RETURNING jobs
 """
-_READ = "SELECT revision FROM matching_ledger WHERE tenant_id = %s"
+_READ = "SELECT id, revision FROM matching_ledger WHERE tenant_id = %s"
 
 
 def advance(principal: Principal) -> int:
@@ -33,7 +33,7 @@ def count_jobs(principal: Principal, more: int) -> int:
     return int(jobs)
 
 
-def revision_of(principal: Principal) -> int:
-    """Return the revision of the tenant's records and settings; 0 before the first change."""
+def read(principal: Principal) -> tuple[int, int]:
+    """Return the primary key of the tenant's ledger and its revision; (0, 0) before the first change."""
     found = access.ask(principal, _READ, (principal.tenant_id,))
-    return int(found[0][0]) if found else 0
+    return (int(found[0][0]), int(found[0][1])) if found else (0, 0)

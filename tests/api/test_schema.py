@@ -30,6 +30,8 @@ def test_the_schema_is_valid_and_lists_every_path() -> None:
             "/tenant/export", "/tenants", "/tenants/{slug}",
             "/study-facets", "/study-name-checks",
             "/comparison", "/methods", "/plans", "/dry-runs", "/components", "/components/{name}",
+            "/matching/records", "/matching/records/{record_id}", "/matching/match", "/matching/jobs",
+            "/matching/settings", "/matching/quality",
             "/components/{name}/files", "/components/{name}/files/{number}", "/component-checks", "/events", "/queue",
         )
     } == set(paths)  # fmt: skip

@@ -12,6 +12,14 @@ from service.api.v1.events import events
 from service.api.v1.export import ExportCsv, ExportJson, ExportVerdict
 from service.api.v1.insight import StudyInsightView
 from service.api.v1.logs import log_events
+from service.api.v1.matching import (
+    MatchingQuality,
+    MatchingSettingsView,
+    MatchView,
+    RecordList,
+    RecordView,
+    ReportedJobList,
+)
 from service.api.v1.operations import OperationView, RenewalList, SuggestionList
 from service.api.v1.plans import DryRunList, MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
@@ -103,6 +111,12 @@ urlpatterns = [
     path("components/<str:name>/files", ComponentFiles.as_view()),
     path("components/<str:name>/files/<int:number>", ComponentFileView.as_view()),
     path("component-checks", ComponentCheck.as_view()),
+    path("matching/records", RecordList.as_view()),
+    path("matching/records/<str:record_id>", RecordView.as_view()),
+    path("matching/match", MatchView.as_view()),
+    path("matching/jobs", ReportedJobList.as_view()),
+    path("matching/settings", MatchingSettingsView.as_view()),
+    path("matching/quality", MatchingQuality.as_view()),
     path("agents", AgentList.as_view()),
     path("agents/<str:agent_id>", AgentView.as_view()),
     path("agents/<str:agent_id>/credentials", AgentCredentials.as_view()),

@@ -26,6 +26,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "StudyState": "service.core.lifecycle.StudyState",
         "TrialState": "service.core.lifecycle.TrialState",
         "OperationState": "service.core.lifecycle.OperationState",
+        "RecordState": "service.matching.models.record.State",
     },
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "PREPROCESSING_HOOKS": ["service.api.schema.add_events"],

@@ -171,6 +171,9 @@ BODIES: dict[str, Any] = {
     "askDryRun": {"spec": make_spec(execution=make_execution())},
     "writeComponent": {"text": "name: strange\napplications: {main: {command: [own]}}\n"},
     "checkComponent": {"text": "name: c"},
+    "changeRecord": {"state": "WITHDRAWN"},
+    "matchJob": {"job": {"user": "ada"}},
+    "updateMatchingSettings": {"threshold": 0.5, "weights": {}, "night_from": 22, "night_until": 6},
     # What another tenant has called a study is free to whoever asks.
     "checkStudyName": {"name": STUDY},
 }
