@@ -27,6 +27,7 @@ BENCHMARKS = {
     "ask_tell": "Ask and tell",
     "console": "The console with a long study",
     "gp_cost": "Cost of a gp suggestion",
+    "matching": "Search for the record that a job resembles",
     "quality": "Quality of suggestions",
     "method": "Quality of the method",
     "replays": "Replays on measured tables",

@@ -128,7 +128,7 @@ class Reference:
 
 
 class _Compared:
-    """A job, cleaned and taken apart."""
+    """A job with its cleaned fields."""
 
     def __init__(self, job: Job) -> None:
         self.job = job

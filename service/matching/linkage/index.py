@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from service.matching.linkage import moments
-from service.matching.linkage.codes import UNKNOWN, Codes
+from service.matching.linkage.codes import UNKNOWN
 from service.matching.linkage.features import Features, features
 from service.matching.linkage.job import Job
 from service.matching.linkage.moments import Moments
-from service.matching.linkage.names import Names
-from service.matching.linkage.option_sets import OptionSets
-from service.matching.linkage.paths import Paths
-from service.matching.linkage.ragged import Floats, Ints, doubled
+from service.matching.linkage.ragged import Floats, Ints
 from service.matching.linkage.score import FIELDS, USUAL, Part, Weights
+from service.matching.linkage.store import DAY, NAME, NODES, OPTIONS, PATH, PROGRAM, REMOVED, USER, WEEK, WITHIN, Store
 
 # Scores are rounded, so that records with equal similarities tie whatever the rounding errors of their sums are.
 DECIMALS = 9
@@ -34,13 +30,6 @@ _GROWTH = 8
 # `load` lets other threads search after this many records.
 _LOADED_AT_ONCE = 1000
 
-# Values that no record has are kept up to this number, so that a small index is not compacted all the time.
-_ALWAYS_KEPT = 1024
-
-# The rows of the array of codes.
-_USER, _NAME, _PROGRAM, _PATH, _OPTIONS, _WITHIN, _WEEK, _DAY, _NODES = range(9)
-_REMOVED = -1
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -49,6 +38,28 @@ class Found:
     record: str
     score: float
     parts: tuple[Part, ...]
+
+
+class _Scale(NamedTuple):
+    """Weights that add up to 1, also as parts in the order of FIELDS, and the similarities of times."""
+
+    weights: Weights
+    parts: tuple[float, ...]
+    moments: Moments
+
+
+@lru_cache(64)
+def _scale(weights: Weights, night: tuple[int, int]) -> _Scale:
+    normal = weights.normal()
+    return _Scale(normal, astuple(normal), Moments(night))
+
+
+class _Query(NamedTuple):
+    """A job as it is compared, the nodes of its cluster, and how much each field counts."""
+
+    job: Features
+    largest: int
+    scale: _Scale
 
 
 class _Best(NamedTuple):
@@ -62,34 +73,18 @@ class _Best(NamedTuple):
 class Index:
     """Records by their id. All methods may be called by several threads at once.
 
-    Each record is a column of codes: small integers in place of the distinct values of a field. A search computes the
-    similarity of the job to each distinct value and adds up the values of each record by look-ups, for all fields but
-    path and options, whose similarities cost more. These are computed for the records that can still win, the best
-    ones first, until no other record can reach the best score found.
+    A search computes the similarity of the job to each distinct value and adds up the values of each record by
+    look-ups, for all fields but path and options, whose similarities cost more. These are computed for the records that
+    can still win, the best ones first, until no other record can reach the best score found.
     """
 
     def __init__(self, weights: Weights = USUAL, night: tuple[int, int] = (22, 6)) -> None:
-        self._weights = weights.normal()
-        self._parts = astuple(self._weights)
-        self._moments = Moments(night)
+        self._weights, self._night = weights, night
         self._lock = Lock()
-        self._clear()
-
-    def _clear(self) -> None:
-        self._rows: dict[str, int] = {}
-        self._records: list[str] = []
-        self._free: list[int] = []
-        self._users: Codes[str] = Codes()
-        self._names = Names()
-        self._programs = Names()
-        self._paths = Paths()
-        self._options = OptionSets()
-        self._nodes: Codes[int] = Codes()
-        self._codes: npt.NDArray[np.int32] = np.zeros((9, 64), np.int32)
-        self._orders = np.zeros(64, np.int64)
+        self._store = Store()
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._store)
 
     def put(self, record: str, job: Job, order: int) -> None:
         """Add a record or replace it. Among equal scores the highest `order` wins.
@@ -99,7 +94,8 @@ class Index:
         """
         found = features(job)
         with self._lock:
-            self._put({record: (found, order)})
+            self._store.put({record: (found, order)})
+            self._store = self._store.compacted()
 
     def load(self, items: Iterable[tuple[str, Job, int]]) -> None:
         """Put many records, each with its job and order. Searches may run meanwhile.
@@ -110,110 +106,69 @@ class Index:
         iterator = iter(items)
         while chunk := {record: (features(job), order) for record, job, order in islice(iterator, _LOADED_AT_ONCE)}:
             with self._lock:
-                self._put(chunk)
+                self._store.put(chunk)
+                self._store = self._store.compacted()
 
     def remove(self, record: str) -> None:
         """Remove a record; an unknown one has no effect."""
         with self._lock:
-            self._remove(record)
+            self._store.remove(record)
+            self._store = self._store.compacted()
 
-    def nearest(self, job: Job, cluster_nodes: int, at_least: float = 0.0) -> Found | None:
+    def nearest(
+        self,
+        job: Job,
+        cluster_nodes: int,
+        at_least: float = 0.0,
+        *,
+        weights: Weights | None = None,
+        night: tuple[int, int] | None = None,
+    ) -> Found | None:
         """Return the record with the highest score, or None if none scores `at_least`.
 
-        `cluster_nodes` is the number of nodes of the cluster, the largest difference between two jobs.
+        `cluster_nodes` is the number of nodes of the cluster, the largest difference between two jobs. `weights` and
+        `night` replace the ones of the index, for a cluster with its own.
 
         Raises:
             InvalidInput: the job's time has no time zone.
         """
-        query = features(job)
-        largest = max(cluster_nodes, 1)
+        query = self._query(job, cluster_nodes, weights, night)
         with self._lock:
-            best = self._search(query, largest, at_least)
+            best = self._search(query, at_least)
             if best is None:
                 return None
-            record = self._records[best.row]
-            similarities = self._similarities(query, largest, best)
-        return Found(record, best.score, tuple(map(Part, FIELDS, self._parts, similarities)))
+            record = self._store.records[best.row]
+            path, options = np.array([best.path]), np.array([best.options])
+            similarities = self._similarities(query, np.array([best.row]), path, options)[0]
+        parts = tuple(map(Part, FIELDS, query.scale.parts, similarities.tolist()))
+        return Found(record, best.score, parts)
 
-    def _put(self, items: dict[str, tuple[Features, int]]) -> None:
-        codes = np.array([self._encoded(job) for job, _ in items.values()], np.int32).T
-        orders = np.array([order for _, order in items.values()], np.int64)
-        rows = []
-        for record in items:
-            self._remove(record)
-            if self._free:
-                row = self._free.pop()
-                self._records[row] = record
-            else:
-                row = len(self._records)
-                self._records.append(record)
-            self._rows[record] = row
-            rows.append(row)
-        if len(self._records) > len(self._orders):
-            least = len(self._records)
-            self._codes, self._orders = doubled(self._codes, least), doubled(self._orders, least)
-        self._codes[:, rows] = codes
-        self._orders[rows] = orders
-        self._paths.count(codes[_PATH], 1)
-        self._compact()
+    def compare(self, job: Job, cluster_nodes: int, records: Sequence[str]) -> Floats:
+        """Return the similarities of a job to records, with shape (records, fields); the fields are as in FIELDS.
 
-    def _encoded(self, job: Features) -> tuple[int, ...]:
-        return (
-            self._users.add(job.user),
-            self._names.add(job.name),
-            self._programs.add(job.program),
-            self._paths.add(job.tokens),
-            self._options.add(job.options),
-            *moments.codes(job.moment),
-            self._nodes.add(job.nodes),
-        )
-
-    def _remove(self, record: str) -> None:
-        row = self._rows.pop(record, None)
-        if row is not None:
-            self._paths.count(self._codes[_PATH, [row]], -1)
-            self._codes[_USER, row] = _REMOVED
-            self._free.append(row)
-
-    def _compact(self) -> None:
-        """Forget the values that no record has, if at least half of the distinct values of a field are such.
-
-        Replaced and removed records leave them. The cost is proportional to the number of records, and there have been
-        more changes than records since the last time.
+        Raises:
+            InvalidInput: the job's time has no time zone.
+            KeyError: a record is unknown.
         """
-        old = self._values()
-        if max(map(len, old.values())) <= 2 * len(self._rows) + _ALWAYS_KEPT:
-            return
-        rows = np.array(list(self._rows.values()), np.int64)
-        records, codes, orders = list(self._rows), self._codes[:, rows], self._orders[rows]
-        self._clear()
-        self._codes, self._orders, self._records = codes, orders, records
-        self._rows = {record: row for row, record in enumerate(records)}
-        for field, new in self._values().items():
-            values = old[field].values
-            distinct, places = np.unique(codes[field], return_inverse=True)
-            codes[field] = np.array([new.add(values[code]) for code in distinct.tolist()], np.int32)[places]
-        self._paths.count(codes[_PATH], 1)
+        query = self._query(job, cluster_nodes)
+        with self._lock:
+            rows = np.array([self._store.rows[record] for record in records], np.int64)
+            paths, options = self._path_and_options(query, rows)
+            return self._similarities(query, rows, paths, options)
 
-    def _values(self) -> dict[int, Codes[Any]]:
-        """Return the distinct values of the fields whose values are not known beforehand."""
-        return {
-            _USER: self._users,
-            _NAME: self._names,
-            _PROGRAM: self._programs,
-            _PATH: self._paths,
-            _OPTIONS: self._options,
-            _NODES: self._nodes,
-        }
+    def _query(
+        self, job: Job, cluster_nodes: int, weights: Weights | None = None, night: tuple[int, int] | None = None
+    ) -> _Query:
+        return _Query(features(job), max(cluster_nodes, 1), _scale(weights or self._weights, night or self._night))
 
-    def _search(self, query: Features, largest: int, at_least: float) -> _Best | None:
-        if not self._rows:
+    def _search(self, query: _Query, at_least: float) -> _Best | None:
+        if not len(self._store):
             return None
-        weights = self._weights
+        weights = query.scale.weights
         rest = weights.path + weights.options + _SLACK
-        base = self._base(query, largest)
-        bounds = base + (weights.name * self._names.bounds(query.name)).take(self._column(_NAME))
-        bounds += (weights.program * self._programs.bounds(query.program)).take(self._column(_PROGRAM))
+        base = self._base(query)
+        bounds = base + (weights.name * self._store.names.bounds(query.job.name)).take(self._store.column(NAME))
+        bounds += (weights.program * self._store.programs.bounds(query.job.program)).take(self._store.column(PROGRAM))
         rows = np.flatnonzero(bounds >= at_least - rest)
         best: _Best | None = None
         if len(rows) > _FIRST_STEP:
@@ -236,49 +191,52 @@ class Index:
             rows, sums = rows[:split], sums[:split]
             step *= _GROWTH
 
-    def _column(self, field: int) -> npt.NDArray[np.int32]:
-        return self._codes[field, : len(self._records)]
-
-    def _base(self, query: Features, largest: int) -> Floats:
+    def _base(self, query: _Query) -> Floats:
         """Return the part of user, time and nodes in the score of each row; a removed row has minus infinity."""
-        weights = self._weights
-        users = np.zeros(len(self._users) + 1)
-        users[_REMOVED] = -np.inf
-        if (code := self._users.find(query.user)) != UNKNOWN:
+        weights = query.scale.weights
+        users = np.zeros(len(self._store.users) + 1)
+        users[REMOVED] = -np.inf
+        if (code := self._store.users.find(query.job.user)) != UNKNOWN:
             users[code] = weights.user
-        within, week, day = self._moments.tables(query.moment, weights)
-        base = users.take(self._column(_USER))
-        base += within.take(self._column(_WITHIN))
-        base += week.take(self._column(_WEEK))
-        base += (weights.nodes * _near(query.nodes, self._nodes.values, largest)).take(self._column(_NODES))
+        within, week, day = query.scale.moments.tables(query.job.moment, weights)
+        base = users.take(self._store.column(USER))
+        base += within.take(self._store.column(WITHIN))
+        base += week.take(self._store.column(WEEK))
+        base += (weights.nodes * _near(query.job.nodes, self._store.nodes.values, query.largest)).take(
+            self._store.column(NODES)
+        )
         if weights.day:
-            base += day.take(self._column(_DAY))
+            base += day.take(self._store.column(DAY))
         return base
 
-    def _sums(self, query: Features, rows: Ints, base: Floats) -> Floats:
+    def _sums(self, query: _Query, rows: Ints, base: Floats) -> Floats:
         """Return the score of rows without path and options."""
-        names = self._spread(_NAME, rows, partial(self._names.similarities, query.name))
-        programs = self._spread(_PROGRAM, rows, partial(self._programs.similarities, query.program))
-        sums: Floats = base[rows] + self._weights.name * names + self._weights.program * programs
+        names = self._spread(NAME, rows, partial(self._store.names.similarities, query.job.name))
+        programs = self._spread(PROGRAM, rows, partial(self._store.programs.similarities, query.job.program))
+        sums: Floats = base[rows] + query.scale.weights.name * names + query.scale.weights.program * programs
         return sums
 
-    def _better(self, query: Features, rows: Ints, sums: Floats, best: _Best | None) -> _Best:
+    def _better(self, query: _Query, rows: Ints, sums: Floats, best: _Best | None) -> _Best:
         """Return the best of `rows`, whose scores without path and options are `sums`, or the best so far."""
-        paths = self._spread(_PATH, rows, partial(self._paths.similarities, query.tokens, len(self._rows)))
-        options = self._spread(_OPTIONS, rows, partial(self._options.similarities, query.options))
-        scores = (sums + self._weights.path * paths + self._weights.options * options).round(DECIMALS)
+        paths, options = self._path_and_options(query, rows)
+        scores = (sums + query.scale.weights.path * paths + query.scale.weights.options * options).round(DECIMALS)
         tied = np.flatnonzero(scores == scores.max())
-        place = tied[self._orders[rows[tied]].argmax()]
+        place = tied[self._store.orders[rows[tied]].argmax()]
         row = rows[place]
         found = _Best(
-            float(scores[place]), int(self._orders[row]), int(row), float(paths[place]), float(options[place])
+            float(scores[place]), int(self._store.orders[row]), int(row), float(paths[place]), float(options[place])
         )
         return found if best is None or found[:2] >= best[:2] else best
 
+    def _path_and_options(self, query: _Query, rows: Ints) -> tuple[Floats, Floats]:
+        paths = self._spread(PATH, rows, partial(self._store.paths.similarities, query.job.tokens, len(self._store)))
+        options = self._spread(OPTIONS, rows, partial(self._store.options.similarities, query.job.options))
+        return paths, options
+
     def _spread(self, field: int, rows: Ints, similarities: Callable[[Ints], Floats]) -> Floats:
         """Return the similarity of each row's value of a field; it is computed once for each distinct value."""
-        codes = self._codes[field, rows]
-        needed = np.zeros(len(self._values()[field]), bool)
+        codes = self._store.codes[field, rows]
+        needed = np.zeros(len(self._store.values()[field]), bool)
         needed[codes] = True
         distinct = np.flatnonzero(needed)
         table = np.zeros(len(needed))
@@ -286,19 +244,23 @@ class Index:
         found: Floats = table[codes]
         return found
 
-    def _similarities(self, query: Features, largest: int, best: _Best) -> tuple[float, ...]:
-        """Return the similarity of each field in the order of FIELDS."""
-        codes = self._codes[:, best.row]
-        user, *_, within, week, day, nodes = codes.tolist()
-        return (
-            float(self._users.values[user] == query.user),
-            float(self._names.similarities(query.name, codes[[_NAME]])[0]),
-            float(self._programs.similarities(query.program, codes[[_PROGRAM]])[0]),
-            best.path,
-            best.options,
-            *self._moments.similarities(query.moment, (within, week, day)),
-            float(_near(query.nodes, [self._nodes.values[nodes]], largest)[0]),
-        )
+    def _similarities(self, query: _Query, rows: Ints, paths: Floats, options: Floats) -> Floats:
+        """Return the similarity of each row and field, the fields in the order of FIELDS."""
+        codes = self._store.codes[:, rows]
+        nodes = [self._store.nodes.values[code] for code in codes[NODES].tolist()]
+        found: Floats = np.array(
+            [
+                np.equal(codes[USER], self._store.users.find(query.job.user)),
+                self._spread(NAME, rows, partial(self._store.names.similarities, query.job.name)),
+                self._spread(PROGRAM, rows, partial(self._store.programs.similarities, query.job.program)),
+                paths,
+                options,
+                *query.scale.moments.similarities(query.job.moment, codes[WITHIN], codes[WEEK], codes[DAY]),
+                _near(query.job.nodes, nodes, query.largest),
+            ],
+            np.float64,
+        ).T
+        return found
 
 
 def _near(nodes: int, others: list[int], largest: int) -> Floats:

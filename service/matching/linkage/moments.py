@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from service.matching.linkage.features import Moment
-from service.matching.linkage.ragged import Floats
+from service.matching.linkage.ragged import Floats, Ints
 from service.matching.linkage.score import Weights
 
 # Days of months of 28 to 31 days; a day's place on the circle depends on its month's length.
@@ -53,14 +53,14 @@ class Moments:
         day = weights.day * _DAYS_APART[_DAY_CODES[moment.day, moment.days]]
         return within.ravel(), week.ravel(), day
 
-    def similarities(self, moment: Moment, other: tuple[int, int, int]) -> tuple[float, ...]:
-        """Return the similarity of second, minute, hour, day, weekday and night to a time given by its codes."""
-        (minute, second), (hour, weekday), day = divmod(other[0], 60), divmod(other[1], 7), other[2]
+    def similarities(self, moment: Moment, within: Ints, week: Ints, day: Ints) -> tuple[Floats, ...]:
+        """Return the similarities of second, minute, hour, day, weekday and night to times given by their codes."""
+        (minute, second), (hour, weekday) = np.divmod(within, 60), np.divmod(week, 7)
         return (
-            float(_SIXTIETHS[moment.second, second]),
-            float(_SIXTIETHS[moment.minute, minute]),
-            float(_HOURS[moment.hour, hour]),
-            float(_DAYS_APART[_DAY_CODES[moment.day, moment.days], day]),
-            float(_WEEKDAYS[moment.weekday, weekday]),
-            float(self._night[moment.hour, hour]),
+            _SIXTIETHS[moment.second, second],
+            _SIXTIETHS[moment.minute, minute],
+            _HOURS[moment.hour, hour],
+            _DAYS_APART[_DAY_CODES[moment.day, moment.days], day],
+            _WEEKDAYS[moment.weekday, weekday],
+            self._night[moment.hour, hour],
         )

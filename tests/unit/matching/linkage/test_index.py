@@ -45,6 +45,19 @@ def test_a_scenario_is_matched_as_by_brute_force(weights: Weights) -> None:
         check(index, reference, job, (0.0, 0.77, 0.9)[place % 3])
 
 
+def test_a_search_can_have_weights_and_a_night_of_its_own() -> None:
+    scenario = Scenario(users=10, applications=40)
+    usual, other = Index(), Index(ALL_EVEN, (1, 5))
+    for index in (usual, other):
+        index.load((str(place), job, place) for place, job in enumerate(scenario.jobs(200)))
+    different = 0
+    for job in scenario.jobs(20, draw=1):
+        found = usual.nearest(job, CLUSTER_NODES, weights=ALL_EVEN, night=(1, 5))
+        assert found == other.nearest(job, CLUSTER_NODES)
+        different += found != usual.nearest(job, CLUSTER_NODES)
+    assert different == 20
+
+
 def test_many_records_that_only_path_and_options_tell_apart_are_matched_as_by_brute_force() -> None:
     source = random.Random(3)
 
@@ -164,7 +177,7 @@ def test_values_that_no_record_has_any_more_are_forgotten() -> None:
     for place, job in enumerate(scenario.jobs(9_000)):
         index.put(str(place % 700), replace(job, name=f"{job.name}_{place}"), place)
     assert len(index) == 700
-    assert len(index._names) <= 2 * 700 + 1024
+    assert len(index._store.names) <= 2 * 700 + 1024
     latest = list(enumerate(scenario.jobs(9_000)))[-700:]
     records = [(str(place % 700), replace(job, name=f"{job.name}_{place}"), place) for place, job in latest]
     reference = Reference(records)
@@ -207,3 +220,17 @@ def test_a_time_without_a_zone_changes_nothing() -> None:
     with pytest.raises(InvalidInput, match="submitted_at"):
         index.put("a", replace(ANT, submitted_at=datetime(2026, 1, 1)), 1)  # noqa: DTZ001
     assert len(index) == 0
+
+
+def test_a_job_can_be_compared_with_chosen_records() -> None:
+    index = Index()
+    for place, job in enumerate(Scenario(20, 50).jobs(50)):
+        index.put(str(place), job, place)
+    found = index.nearest(ANT, CLUSTER_NODES)
+    assert found is not None
+    similarities = index.compare(ANT, CLUSTER_NODES, ["3", found.record])
+    assert similarities.shape == (2, len(FIELDS))
+    assert similarities[1].tolist() == [part.similarity for part in found.parts]
+    assert index.compare(ANT, CLUSTER_NODES, []).shape == (0, len(FIELDS))
+    with pytest.raises(KeyError):
+        index.compare(ANT, CLUSTER_NODES, ["unknown"])
