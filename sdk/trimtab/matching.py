@@ -26,7 +26,7 @@ class RecordState(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """What is known of a job when it is submitted."""
+    """A job as it is known at its submission."""
 
     user: str = ""
     name: str = ""

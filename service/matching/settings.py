@@ -9,7 +9,7 @@ from typing import Any
 
 from service.core.errors import InvalidInput, ResourceExhausted
 from service.matching import ledger
-from service.matching.linkage.score import FIELDS, Weights
+from service.matching.linkage.score import FIELDS, USUAL, Weights
 from service.matching.models import MatchingSettings
 from service.studies.job_metadata import LONGEST_NAME, check_text
 from service.tenancy import access, audit
@@ -23,13 +23,10 @@ _LARGEST_WEIGHT = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The least score of a match, the weights of the fields, and the first and the last hour of the night in UTC.
-
-    Settings with equal weights and nights share an index.
-    """
+    """The least score of a match, the weights of the fields, and the first and the last hour of the night in UTC."""
 
     threshold: float = THRESHOLD
-    weights: Weights = Weights()  # noqa: RUF009 - immutable
+    weights: Weights = USUAL
     night: tuple[int, int] = NIGHT
 
     def to_json(self) -> dict[str, Any]:

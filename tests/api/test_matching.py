@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.identity.principals import administrator
-from service.matching import jobs, quality
+from service.matching import jobs
 from service.matching.models import Record
 from service.tenancy.principal import Principal
 from tests.api.conftest import Api
@@ -129,23 +129,26 @@ def test_settings_are_read_and_replaced(api: Api, record: Record) -> None:
 
 
 def test_quality_counts_right_matches(api: Api, principal: Principal) -> None:
-    for number in range(3):
+    for number in range(4):
         make_record(principal, job=make_job(name=f"ant_{number}"), application="ant")
         make_record(
             principal,
             job=make_job(user="bob", name=f"whale_{number}", program="sonar", command_line="/opt/sonar"),
             application="whale",
         )
-    make_record(principal, component="mpi", application="alone")
+    make_record(principal, component="mpi", application="alone", job=make_job(user="eve", program="x", nodes=8))
     make_record(principal, application="")
     found = api.ok("GET", "/matching/quality?cluster_nodes=8")
-    assert (found["records"], found["related"], found["threshold"]) == (7, 6, 0.77)
-    by_threshold = {one["threshold"]: one for one in found["thresholds"]}
-    assert len(by_threshold) == len(quality.THRESHOLDS)
-    assert by_threshold[0.5] == {"threshold": 0.5, "matches": 6, "precision": 1.0, "recall": 1.0}
-    assert by_threshold[1.0]["matches"] == 0
-    assert (by_threshold[1.0]["precision"], by_threshold[1.0]["recall"]) == (None, 0.0)
-    assert api.ok("GET", "/matching/quality?component=mpi")["related"] == 0
+    assert (found["records"], found["related"], found["threshold"], found["learned"]) == (9, 8, 0.77, None)
+    by_threshold = {one["threshold"]: one for one in found["qualities"]}
+    assert by_threshold[0.77] == {"threshold": 0.77, "precision": 1.0, "recall": 1.0}
+    assert by_threshold[1.0]["recall"] == 0.0
+    learned = api.ok("GET", "/matching/quality?cluster_nodes=8&learn=true&component=compiler")["learned"]
+    assert sum(learned["weights"].values()) == pytest.approx(1)
+    assert 0.5 <= learned["threshold"] <= 1
+    assert len(learned["qualities"]) == len(by_threshold)
+    alone = api.ok("GET", "/matching/quality?component=mpi&learn=true")
+    assert (alone["records"], alone["related"], alone["learned"]) == (1, 0, None)
     api.refused(400, "invalid_argument", "GET", "/matching/quality?cluster_nodes=-1")
 
 

@@ -22,6 +22,7 @@ from service.api.v1.serializers.matching import (
     UpdateMatchingSettingsSerializer,
     job_json,
     match_json,
+    quality_json,
     record_json,
     submission_of,
 )
@@ -120,8 +121,9 @@ class MatchingQuality(View):
 
     @extend_schema(operation_id="getMatchingQuality", parameters=[QualityQuery], responses=QualitySerializer)
     def get(self, request: Request) -> Response:
-        """Get precision and recall at each threshold, by matching each record with the others of its component."""
-        return Response(QualitySerializer(quality.measure(self.principal, **self.query(QualityQuery))).data)
+        """Get precision and recall at each threshold, by matching each record with the others."""
+        found = quality.measure(self.principal, **self.query(QualityQuery))
+        return Response(QualitySerializer(quality_json(found)).data)
 
 
 def _shown(principal: Principal, record: Record) -> Response:

@@ -15,7 +15,7 @@ from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
 # A match with more records than this computes in a thread, so that other calls do not wait for it.
-_MOST_INLINE = 200
+_MOST_INLINE = 5000
 
 
 class MatchingServicer(matching_pb2_grpc.MatchingServiceServicer):

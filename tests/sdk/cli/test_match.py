@@ -31,7 +31,7 @@ def test_a_job_is_matched_and_the_score_explained(shell: Shell, study: str, comp
     assert f"{component} small, by study {study}" in shown
     assert "Match: The score" in shown
     for field in ("user", "name", "program", "path", "options", "nodes"):
-        assert f"\n{field} " in shown, field
+        assert f"\n {field} " in shown, field
     assert "Tuned job: ant of ada on 1 nodes: /home/ada/bin/ant --grid 64" in " ".join(shown.split())
     [match] = json.loads(shell.succeed("match", *JOB, "--component", component, "--json", *ARGV, "--verbose"))
     assert match["accepted"]

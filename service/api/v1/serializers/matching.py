@@ -15,6 +15,7 @@ from service.matching.jobs import KeptJob
 from service.matching.linkage.job import Job
 from service.matching.models import Cause, Decision, End, Record, State
 from service.matching.models.metadata import JobColumns
+from service.matching.quality import Report
 from service.matching.settings import MOST_CLUSTERS
 from service.matching.submission import Submission
 
@@ -238,28 +239,35 @@ class QualityQuery(ClusterQuery):
     cluster_nodes = serializers.IntegerField(
         required=False, default=0, help_text="Number of nodes of the cluster; 0: the largest of a record."
     )
+    learn = serializers.BooleanField(required=False, default=False, help_text="Also learn weights from the records.")
 
 
 class AtThresholdSerializer(serializers.Serializer[Any]):
-    """The quality at one threshold."""
+    """The matches that a threshold accepts."""
 
     threshold = serializers.FloatField()
-    matches = serializers.IntegerField(help_text="Records whose nearest other record reaches the threshold.")
-    precision = serializers.FloatField(
-        allow_null=True, help_text="Share of matches with the same application; null without a match."
-    )
-    recall = serializers.FloatField(
-        allow_null=True, help_text="Right matches as a share of `related`; null if that is 0."
-    )
+    precision = serializers.FloatField(help_text="Share of matches that are right; 1 without a match.")
+    recall = serializers.FloatField(help_text="Share of records with a right match among those that have one.")
+
+
+class LearnedSerializer(serializers.Serializer[Any]):
+    """Weights that were learned from one half of the records, and their quality on the other half."""
+
+    weights = MetricsField(help_text="They add up to 1.")
+    threshold = serializers.FloatField(help_text="The one with the best F1.")
+    qualities = AtThresholdSerializer(many=True)
 
 
 class QualitySerializer(serializers.Serializer[Any]):
-    """The quality of the matching: each record is matched with the others of its component."""
+    """The quality of the matching: each record is matched with the others."""
 
     records = serializers.IntegerField(help_text="Records that were matched: the newest active ones, at most 500.")
     related = serializers.IntegerField(help_text="How many of them have another record of the same application.")
     threshold = serializers.FloatField(help_text="The present threshold.")
-    thresholds = AtThresholdSerializer(many=True)
+    qualities = AtThresholdSerializer(many=True)
+    learned = LearnedSerializer(
+        allow_null=True, help_text="Null without `learn`, and with fewer than two applications of four records each."
+    )
 
 
 def submission_of(given: dict[str, Any]) -> Submission:
@@ -309,3 +317,19 @@ def job_json(kept: KeptJob) -> dict[str, Any]:
 
 def _job_json(row: JobColumns) -> dict[str, Any]:
     return {name: getattr(row, name) for name in Job.__dataclass_fields__}
+
+
+def quality_json(report: Report) -> dict[str, Any]:
+    """Return a report as `QualitySerializer` shows it."""
+    learned = report.learned
+    return {
+        **{name: getattr(report, name) for name in ("records", "related", "threshold")},
+        "qualities": [one._asdict() for one in report.qualities],
+        "learned": None
+        if learned is None
+        else {
+            "weights": asdict(learned.weights),
+            "threshold": learned.threshold,
+            "qualities": [one._asdict() for one in learned.qualities],
+        },
+    }
