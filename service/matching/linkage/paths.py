@@ -23,8 +23,9 @@ from service.matching.linkage.ragged import Floats, Ints, Ragged, doubled
 
 # A similarity of exactly 0.9 comes out as 0.8999999999999999.
 CLOSE = 0.9 - 1e-9
-# A query's tokens are mostly known ones, such as "home" or the user's name. Without the cache they are compared with
-# all tokens of the index again: 5 x 80 us of 400 us at 2,000 records.
+# Most tokens of a job are known from earlier ones, such as "home" or the user's name. Without the cache each is
+# compared with all tokens of the index again: 0.45 instead of 0.37 ms for a search among 2,000 records, and 0.5 ms more
+# for each token of the job if the index has 10,000 tokens.
 _CACHED_TOKENS = 4096
 
 
