@@ -1,7 +1,7 @@
 """Time and memory of a search for the record that a job resembles most, and agreement with brute force.
 
 Run as `python -m tests.benchmarks.matching [--quick]`. All figures are of one core. Records and jobs follow the
-scenario of [robert-2021, section 7.5] with more users. The hard cases have records that one field alone tells apart.
+scenario of [robert-2021, section 7.5] with more users. The hard cases have records that differ in one field alone.
 """
 
 import random
@@ -96,7 +96,7 @@ def quality(scenario: Scenario, count: int) -> Iterator[Row]:
 
 
 def hard_cases(count: int) -> Iterator[tuple[str, list[Job]]]:
-    """Make sets of jobs of one user that one field alone tells apart."""
+    """Make sets of jobs of one user that differ in one field alone."""
     source = random.Random(1)
     first = next(Scenario(1, 1).jobs(1))
 
@@ -143,7 +143,7 @@ def run(quick: bool) -> Result:
     for name, jobs in hard_cases(20_000 if quick else 200_000):
         index, _ = build(jobs)
         slowest = max(milliseconds(index, jobs[:: len(jobs) // 40], 0.0))
-        rows.append(Row(f"{len(jobs):,} records that only {name} tell apart, slowest of 40", slowest, "ms"))
+        rows.append(Row(f"{len(jobs):,} records that differ in {name} alone, slowest of 40", slowest, "ms"))
     for known, searches in ((2_000, 500 if quick else 10_000), (20_000, 50 if quick else 500)):
         wrong = differences(Scenario(50, 200), known, searches)
         rows.append(Row(f"{searches:,} searches among {known:,} unlike brute force", wrong, "", "0", wrong == 0))

@@ -10,6 +10,7 @@ import shlex
 from calendar import monthrange
 from contextlib import suppress
 from datetime import UTC
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from service.core.errors import InvalidInput
@@ -131,5 +132,10 @@ def moment(job: Job) -> Moment:
     if job.submitted_at.tzinfo is None:
         raise InvalidInput("submitted_at", job.submitted_at.isoformat(), "a time with its time zone")
     time = job.submitted_at.astimezone(UTC)
-    days = monthrange(time.year, time.month)[1]
+    days = _days(time.year, time.month)
     return Moment(time.second, time.minute, time.hour, time.day - 1, days, time.weekday())
+
+
+@lru_cache(1024)
+def _days(year: int, month: int) -> int:
+    return monthrange(year, month)[1]

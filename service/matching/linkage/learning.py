@@ -26,7 +26,7 @@ from service.matching.linkage.score import FIELDS, USUAL, Weights
 # The most records whose pairs are compared, or whose nearest record is searched: about a second of work.
 MOST_RECORDS = 2_000
 # Each of these records makes pairs with so many of its own label, and with the nearest among some of other labels. A
-# search only has to tell near records apart; those that share nothing with the job would teach it little.
+# search only has to distinguish near records; those that share nothing with the job would teach it little.
 _PAIRS = 8
 _OTHERS = 128
 # The strength of the quadratic penalty for a pair, without which the weights of separable pairs have no bound.
