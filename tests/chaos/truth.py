@@ -63,7 +63,7 @@ def expect_own_value(study: str, number: int, params: Mapping[str, Any], metrics
 
 
 def notes(folder: Path, study: str) -> list[dict[str, Any]]:
-    """Return the acknowledged tells of all clients of a study. A line that a kill has cut was not acknowledged."""
+    """Return the acknowledged results from all clients of a study. A line that a kill has cut was not acknowledged."""
     found = []
     for path in sorted(folder.glob(f"{study}-*.notes")):
         for line in path.read_text(encoding="utf-8").splitlines():
