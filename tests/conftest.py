@@ -41,12 +41,14 @@ FOLDERS = {
     "tests/fuzz": ("service",),
     "tests/agent": ("agent",),
     "tests/agent/workloads": ("agent", "compiler"),
+    "tests/agent/matching": ("agent", "compiler"),
+    "tests/agent/matching/slurm": ("agent", "compiler", "slurm"),
     "tests/contract/runners": ("agent",),
 }
 # Markers of what runs outside of the test's process. A test with one of them has the marker `server` too.
 SERVERS = {*MARKERS, "agent", "compiler"}
 # Folders whose files run one after the other in one process, because they share a server that is slow to start.
-TOGETHER = ("tests/e2e/console/", "tests/e2e/keycloak/")
+TOGETHER = ("tests/e2e/console/", "tests/e2e/keycloak/", "tests/agent/matching/slurm/")
 # What takes longest begins first, so that no process is left with a long file at the end. The order is by measured
 # time (`make test ARGS=--durations=100`).
 LONGEST_FIRST = (

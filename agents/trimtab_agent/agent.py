@@ -14,6 +14,7 @@ from trimtab_agent.errors import CallError
 from trimtab_agent.installed import Installed
 from trimtab_agent.journal import Journal, host_id
 from trimtab_agent.lease import Settlement
+from trimtab_agent.matching.serving import serving
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
 
@@ -32,14 +33,17 @@ async def serve(
     Raises:
         CredentialsError: the service refuses the token or the enrolment at the start.
         CallRefusedError: the service refuses the registration.
-        ConfigError: the policy allows none of the components.
+        ConfigError: the policy allows none of the components, or the socket for submission hosts cannot be made.
     """
     offered = list(config.policy.offered(installed.components).values())
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     session = f"{host_id()}:{uuid.uuid4().hex}"
-    async with ControlPlane(config, journal.agent_id(), session, offered, credentials) as control:
+    async with (
+        ControlPlane(config, journal.agent_id(), session, offered, credentials) as control,
+        serving(config, installed, control),
+    ):
         trials = TrialRunner(config, installed, journal, runner, control, credentials)
         for entry in journal.entries():
             trials.resume(entry)
@@ -54,7 +58,8 @@ async def serve(
         logger.info("stopping: ending the running trials and giving their leases back")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        await _return_unseen(control, trials)
+        if config.slots:
+            await _return_unseen(control, trials)
         await trials.shut_down(FAREWELL)
         runner.close()
 
@@ -71,6 +76,11 @@ async def _work(
     if config.enrol is not None and isinstance(credentials, Enrolled) and not credentials.came_with(config.enrol):
         await control.enrol(config.enrol, credentials)
         logger.info("enrolled")
+    if config.slots == 0:
+        # Without a registration the service gives it no trials.
+        print(f"ready agent={config.name} slots=0 socket={config.match_socket}", flush=True)
+        await (renewal.keep(control, credentials) if isinstance(credentials, Enrolled) else asyncio.Event().wait())
+        return
     interval = await control.register()
     await _confirm(control, trials)
     offered = ",".join(config.policy.offered(installed.components))

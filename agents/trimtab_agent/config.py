@@ -31,7 +31,8 @@ class Tls:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of one agent process. `cache_limit` is in bytes. `tls` None means an unencrypted connection.
+    """The settings of one agent process. `cache_limit` is in bytes. `tls` None means an unencrypted connection. An
+    agent without slots runs no trials: it only answers submission hosts.
 
     `token_file` is None for an agent with its own credential. `enrol` is a token for the enrolment.
     """
@@ -48,6 +49,8 @@ class Config:
     policy: Policy = field(default_factory=Policy)
     # The administrator's options for every job of the runner's scheduler.
     scheduler_options: tuple[str, ...] = ()
+    # The socket on which submission hosts ask for proven settings; None: application matching is off.
+    match_socket: Path | None = None
 
 
 def make_runner(

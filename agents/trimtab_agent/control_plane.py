@@ -14,7 +14,14 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import status_pb2
 
-from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, tuning_pb2
+from trimtab_agent._gen import (
+    agent_pb2,
+    agent_pb2_grpc,
+    errordetails_pb2,
+    matching_pb2,
+    matching_pb2_grpc,
+    tuning_pb2,
+)
 from trimtab_agent.artifacts import Artifact
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Component
@@ -32,11 +39,15 @@ from trimtab_agent.errors import (
 )
 from trimtab_agent.invocation import Invocation
 from trimtab_agent.lease import Lease, Settlement
+from trimtab_agent.matching import messages as matching_messages
+from trimtab_agent.matching.job import Job, Match
+from trimtab_agent.matching.spool import Submission
 from trimtab_agent.runners.base import Outcome
 from trimtab_agent.version import VERSION
 
 if TYPE_CHECKING:
     from trimtab_agent._gen.agent_pb2_grpc import AgentServiceAsyncStub
+    from trimtab_agent._gen.matching_pb2_grpc import MatchingServiceAsyncStub
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +89,13 @@ CALLS: Mapping[str, Retry] = {
     "PutArtifact": Retry(deadline=30, tries=4),
     # a person waits for it
     "GetComponentFile": Retry(deadline=10, tries=3),
+    # somebody waits to submit a job; the deadline is the policy's
+    "Match": Retry(deadline=0, tries=1),
+    # its loop repeats it
+    "ReportJobs": Retry(deadline=10, tries=1),
 }
+# The calls of the service's other interface.
+MATCHING = ("Match", "ReportJobs")
 # Seconds before the second attempt. The pause doubles for each further one up to the longest, and is drawn from its
 # upper half, so that the agents of a cluster do not all return at the same moment.
 FIRST_PAUSE = 0.2
@@ -180,6 +197,7 @@ class ControlPlane:
         else:
             self._channel = grpc.aio.insecure_channel(self._config.server, options=options)
         self._stub: AgentServiceAsyncStub = agent_pb2_grpc.AgentServiceStub(self._channel)
+        self._matching: MatchingServiceAsyncStub = matching_pb2_grpc.MatchingServiceStub(self._channel)
         return self
 
     async def __aexit__(
@@ -343,6 +361,17 @@ class ControlPlane:
         answer = await self._call("PutArtifact", request)
         return str(answer.left_out)
 
+    async def match(self, job: Job, components: Sequence[str], seconds: float) -> list[Match]:
+        """Return the records that a job resembles enough to be used, at most one of each component."""
+        request = matching_pb2.MatchRequest(job=matching_messages.of_job(job), components=components)
+        answer = await self._call("Match", request, extra=seconds)
+        return [matching_messages.to_match(one) for one in answer.matches if one.accepted]
+
+    async def report_jobs(self, ended: Sequence[Submission]) -> None:
+        """Report how jobs ended. Only the first report of a submission counts."""
+        jobs = [matching_messages.of_submission(one) for one in ended]
+        await self._call("ReportJobs", matching_pb2.ReportJobsRequest(jobs=jobs))
+
     async def _call(self, name: str, request: Any, *, extra: float = 0.0) -> Any:
         retry = CALLS[name]
         tries = 0
@@ -369,7 +398,7 @@ class ControlPlane:
                 await asyncio.sleep(pause(tries))
 
     async def _try(self, name: str, request: Any, deadline: float) -> Any:
-        method = getattr(self._stub, name)
+        method = getattr(self._matching if name in MATCHING else self._stub, name)
         token = self._token
         try:
             return await method(request, timeout=deadline, metadata=(("authorization", f"Bearer {token}"),))

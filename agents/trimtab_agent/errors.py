@@ -88,3 +88,7 @@ class CallRefusedError(CallError):
 
 class InvalidReportError(CallRefusedError):
     """The service finds an error in the request. It has changed nothing."""
+
+
+class NotForJobsError(AgentError):
+    """A component's settings cannot be applied to a job that somebody has submitted. The message says why."""

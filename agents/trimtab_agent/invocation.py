@@ -87,6 +87,11 @@ def secrets(environment: Mapping[str, str]) -> set[str]:
     return {text for name, text in environment.items() if _is_secret(name) and len(text) >= _SHORTEST_SECRET}
 
 
+def hidden(argv: Sequence[str]) -> list[str]:
+    """Return the arguments of a command without secrets."""
+    return list(_Hiding({}).arguments(argv))
+
+
 def masked(spec: JobSpec) -> list[list[list[str]]]:
     """Return the command lines of a job that contain secrets, each with its masked form."""
     hide = _Hiding(spec.env)

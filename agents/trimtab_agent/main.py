@@ -1,4 +1,4 @@
-"""The command line: `trimtab-agent run`, `check`, `try` and `pull`."""
+"""The command line: `trimtab-agent run`, `check`, `try`, `pull` and `wrap`."""
 
 import argparse
 import asyncio
@@ -14,6 +14,7 @@ from trimtab_agent.components.loader import load_all
 from trimtab_agent.components.schema import Component
 from trimtab_agent.credentials import Enrolled, TokenFile
 from trimtab_agent.errors import AgentError, ComponentError, ConfigError
+from trimtab_agent.matching import wrap
 from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
 from trimtab_agent.runners.base import Runner
@@ -25,6 +26,7 @@ examples:
   trimtab-agent try gcc-flags --components agents/workloads --set inline-limit=200
   trimtab-agent run --server 127.0.0.1:8471 --token-file data/admin-token --components agents/workloads/gcc-flags
   trimtab-agent pull sorter --server tune.example.org:443 --components /etc/trimtab/components
+  trimtab-agent wrap -- ./solver --steps 100
 """
 
 
@@ -32,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="trimtab-agent",
-        description="Runs Trimtab's trials on this machine.",
+        description="Runs Trimtab's trials on this machine, and applies proven settings to other people's jobs.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -131,7 +133,9 @@ def parser() -> argparse.ArgumentParser:
         "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
         "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive\n"
         "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
-        "      --state-dir /shared/$USER/trimtab --runner ray --ray-address http://ray-head:8265 --slots 8",
+        "      --state-dir /shared/$USER/trimtab --runner ray --ray-address http://ray-head:8265 --slots 8\n"
+        "  trimtab-agent run --server tune.example.org:443 --components /etc/trimtab/components \\\n"
+        "      --policy /etc/trimtab/policy.yaml --match-socket /run/trimtab/match.sock --slots 0",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument(
@@ -145,11 +149,12 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--slots",
-        type=_positive,
+        type=_natural,
         default=1,
         metavar="N",
-        help="number of trials at the same time; with Slurm or Ray the number of jobs, pending ones included (default: "
-        "1, so that trials do not disturb each other's timing)",
+        help="number of trials at the same time; with Slurm or Ray the number of jobs, pending ones included; 0: run "
+        "no trials and only match jobs, for a login node (default: 1, so that trials do not disturb each other's "
+        "timing)",
     )
     run.add_argument(
         "--name", default=configuration.default_name(), help="name of the agent, shown to users (default: %(default)s)"
@@ -168,6 +173,14 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="F",
         help="file with the administrator's rules (default: everything installed may run)",
+    )
+    run.add_argument(
+        "--match-socket",
+        type=Path,
+        metavar="PATH",
+        help="socket on which submission hosts ask for the proven settings of applications that their jobs resemble, "
+        "such as /run/trimtab/match.sock, in a folder that only the agent may write. The policy's key `matching` says "
+        "for which jobs; without it nothing is changed and the log says what would have been done (default: no socket)",
     )
 
     check = commands.add_parser(
@@ -240,12 +253,18 @@ def parser() -> argparse.ArgumentParser:
         help="accept only the version with this digest, as the console shows it (default: newest)",
     )
     pull.add_argument("--yes", action="store_true", help="install without confirmation")
+
+    # main gives the words after it to the module, which reads them itself.
+    commands.add_parser("wrap", help="run a command with the proven settings of an application that it resembles")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. Exit with 1 if the command fails, and with 2 for wrong arguments or component files."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["wrap"]:
+        wrap.main(given[1:])
+    options = parser().parse_args(given)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         {"run": _run, "check": _check, "try": _try, "pull": _pull}[options.command](options)
@@ -276,14 +295,17 @@ def _run(options: argparse.Namespace) -> None:
         tls=_tls(options),
         policy=policy,
         scheduler_options=tuple(_scheduler_options(options).get(options.runner, ())),
+        match_socket=options.match_socket.absolute() if options.match_socket else None,
     )
     if settings.token_file and settings.enrol:
         raise ConfigError("--enrol and --token-file are both given; give one of them")
+    if settings.slots == 0 and settings.match_socket is None:
+        raise ConfigError("--slots 0 runs no trials, so it needs --match-socket. Give one, or use 1 or more slots")
     if settings.token_file:
         TokenFile(settings.token_file).token()
     machine = Machine()
     user = _trial_user(options.trial_user, policy)
-    runner = _runner(options, settings.slots, user)
+    runner = _runner(options, max(1, settings.slots), user)
     from trimtab_agent.installed import Installed
 
     components = Installed(*_source(options.components, options.state_dir))

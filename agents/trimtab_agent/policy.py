@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from trimtab_agent.components.reader import Reader, Table
 from trimtab_agent.components.schema import Component
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
+from trimtab_agent.matching import rules as matching_rules
+from trimtab_agent.matching.rules import MatchingRules
 from trimtab_agent.runners import ray_options, slurm_options
 from trimtab_agent.runners.base import JobSpec
 
@@ -24,6 +26,7 @@ KEYS = (
     "limits",
     "slurm",
     "ray",
+    "matching",
 )
 LIMIT_KEYS = ("trials", "seconds", "artifacts", "artifact_kib")
 COMPONENT_KEYS = ("digests", "applications")
@@ -89,6 +92,8 @@ class Policy:
     artifact_bytes: int = 1 << 20
     slurm: SlurmRules | None = None
     ray: RayRules | None = None
+    # for jobs that other people submit
+    matching: MatchingRules = field(default_factory=MatchingRules)
 
     def under(self, runner: str) -> "Policy":
         """Return the policy for this runner, without the rules for other schedulers."""
@@ -263,6 +268,7 @@ def _read(table: Table) -> Policy:
         limits.allow(LIMIT_KEYS)
     rules = table.table("slurm")
     ray = table.table("ray")
+    matching = table.table("matching")
     return Policy(
         components=_read_components(table) if "components" in table else None,
         batch_scripts=table.flag("batch_scripts", True),
@@ -277,6 +283,7 @@ def _read(table: Table) -> Policy:
         artifact_bytes=_artifacts(limits, "artifact_kib", Policy.artifact_bytes // KIB, LARGEST_KIB) * KIB,
         slurm=None if rules is None else _read_slurm(rules),
         ray=None if ray is None else _read_ray(ray),
+        matching=MatchingRules() if matching is None else matching_rules.read(matching),
     )
 
 

@@ -1,4 +1,5 @@
-"""A small AgentService of our own, which the agent's tests talk to over real gRPC; it keeps agent.proto's promises."""
+"""A small service of our own, which the agent's tests talk to over real gRPC; it keeps the promises of agent.proto and
+matching.proto."""
 
 import threading
 import time
@@ -13,7 +14,7 @@ from google.rpc import status_pb2
 from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes without stubs
 
 from tests.factories.ports import free_port
-from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
+from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, matching_pb2, matching_pb2_grpc
 from trimtab_agent.components.messages import of_value
 from trimtab_agent.components.schema import Scalar
 from trimtab_agent.credentials import digest
@@ -22,7 +23,7 @@ TOKEN = "far-side-token"
 Outcome = agent_pb2.SettleLeaseRequest
 
 
-class FarSide(agent_pb2_grpc.AgentServiceServicer):
+class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingServiceServicer):
     """Leases to hand out, and all that the agent has said about them."""
 
     def __init__(self, heartbeat: float = 0.2) -> None:
@@ -69,6 +70,11 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.renew_after = 3600.0
         # what it sends as a component that was written there
         self.file = agent_pb2.GetComponentFileResponse()
+        # application matching: what every job resembles, every question, the first report of each submission, all calls
+        self.matches: list[matching_pb2.RecordMatch] = []
+        self.asked: list[matching_pb2.MatchRequest] = []
+        self.reports: dict[str, matching_pb2.JobReport] = {}
+        self.report_calls: list[matching_pb2.ReportJobsRequest] = []
         self.port = free_port()
         self._server: grpc.Server | None = None
         self._count = 0
@@ -79,6 +85,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         """Serve again on the same port."""
         self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
         agent_pb2_grpc.add_AgentServiceServicer_to_server(self, self._server)
+        matching_pb2_grpc.add_MatchingServiceServicer_to_server(self, self._server)
         self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         assert self.port
         self._server.start()
@@ -123,6 +130,21 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             self.queue.append(lease)
             self.changed.notify_all()
             return lease.id
+
+    def resemble(
+        self, component: str, *, record: str = "rec1", score: float = 0.93, digest: str = "", **params: Scalar
+    ) -> None:
+        """Let every job resemble a record with these values."""
+        found = matching_pb2.Record(
+            id=record,
+            component=component,
+            digest=digest,
+            application="main",
+            study="study",
+            params={name: of_value(value) for name, value in params.items()},
+            state=matching_pb2.RECORD_STATE_ACTIVE,
+        )
+        self.matches.append(matching_pb2.RecordMatch(record=found, score=score, threshold=0.77, accepted=score >= 0.77))
 
     def ask(self, number: int, component: str, *trials: dict[str, Scalar], application: str = "main") -> str:
         """Offer a dry run of these configurations and return its id."""
@@ -327,6 +349,33 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
     ) -> agent_pb2.GetComponentFileResponse:
         # asked by an administrator, who need not be an agent: no _enter
         return self.file
+
+    def Match(self, request: matching_pb2.MatchRequest, context: grpc.ServicerContext) -> matching_pb2.MatchResponse:
+        self._enter("Match", request, context, registered=False)
+        with self.changed:
+            self.asked.append(request)
+            self.changed.notify_all()
+        self._leave("Match", context)
+        return matching_pb2.MatchResponse(
+            matches=[one for one in self.matches if one.record.component in request.components]
+        )
+
+    def ReportJobs(
+        self, request: matching_pb2.ReportJobsRequest, context: grpc.ServicerContext
+    ) -> matching_pb2.ReportJobsResponse:
+        self._enter("ReportJobs", request, context, registered=False)
+        with self.changed:
+            self.report_calls.append(request)
+            for report in request.jobs:
+                self.reports.setdefault(report.submission, report)
+            self.changed.notify_all()
+        self._leave("ReportJobs", context)
+        return matching_pb2.ReportJobsResponse()
+
+    def _of_people(self, request: Any, context: grpc.ServicerContext) -> Any:
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "only people call this")
+
+    ListRecords = ChangeRecord = ListJobs = GetSettings = UpdateSettings = _of_people
 
     def ReportMeasurement(
         self, request: agent_pb2.ReportMeasurementRequest, context: grpc.ServicerContext

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "footprint": "Footprint",
     "agent_latency": "Latency between an agent's trials",
     "slurm_cost": "Cost of a trial on Slurm",
+    "matching_cost": "Cost of application matching",
     "apache_cost": "Cost of a trial of apache-gcc",
     "ask_tell": "Ask and tell",
     "console": "The console with a long study",

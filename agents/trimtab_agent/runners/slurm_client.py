@@ -92,12 +92,13 @@ def require_programs() -> None:
 
 def environment() -> dict[str, str]:
     """Return the environment for Slurm's programs, and so for the jobs: the agent's own, without the variables of a job
-    in which the agent itself may run."""
-    return {
+    in which the agent itself may run. Settings of other studies are kept away from trials (deploy/slurm)."""
+    own = {
         name: value
         for name, value in inherited(os.environ).items()
         if name == "SLURM_CONF" or not name.startswith(("SLURM_", "SLURMD_"))
     }
+    return {**own, "TRIMTAB_MATCH": "off"}
 
 
 def _start(program: str, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":

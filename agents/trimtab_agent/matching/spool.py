@@ -1,0 +1,139 @@
+"""The submissions that resembled a record, on disk until the service has the report of their end.
+
+STATE/matching/SUBMISSION.json
+"""
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from trimtab_agent.matching.decision import Considered, Decision
+from trimtab_agent.matching.job import Job
+from trimtab_agent.supervisor.files import write_atomically
+
+logger = logging.getLogger(__name__)
+
+# Maximum number of submissions; the oldest makes way.
+MOST = 5000
+# Seconds after which a submission without an end is removed: its submission failed, or its job still waits.
+LONGEST = 30 * 86400.0
+
+
+@dataclass(frozen=True)
+class End:
+    """How a job ended: completed, failed or cancelled. `seconds` is its run time, `at` is in seconds since 1970."""
+
+    state: str
+    seconds: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job with the decisions on it. `tasks` holds the ends of an array's tasks by their ids while others run."""
+
+    id: str
+    uid: int
+    job: Job
+    considered: Sequence[Considered]
+    job_id: str = ""
+    tasks: dict[str, End] = field(default_factory=dict)
+    end: End | None = None
+
+    def to_json(self) -> str:
+        """Return the stored form."""
+        return json.dumps(asdict(self), default=lambda value: value.value)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Parse the stored form.
+
+        Raises:
+            ValueError, KeyError, TypeError: the text is damaged.
+        """
+        data = json.loads(text)
+        considered = [Considered(**{**one, "decision": Decision(one["decision"])}) for one in data["considered"]]
+        return cls(
+            id=data["id"],
+            uid=data["uid"],
+            job=Job(**data["job"]),
+            considered=considered,
+            job_id=data["job_id"],
+            tasks={name: End(**end) for name, end in data["tasks"].items()},
+            end=End(**data["end"]) if data["end"] else None,
+        )
+
+
+class Spool:
+    """The submissions in a folder, also in memory."""
+
+    def __init__(self, folder: Path, most: int = MOST) -> None:
+        """Read the folder; create it if it does not exist. Damaged files are removed."""
+        self._folder = folder
+        self._most = most
+        self._known: dict[str, Submission] = {}
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in sorted(folder.glob("*.json"), key=lambda one: one.stat().st_mtime):
+            try:
+                found = Submission.from_json(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                logger.warning("%s is damaged and is removed: %s", path, error)
+                path.unlink(missing_ok=True)
+                continue
+            self._known[found.id] = found
+
+    def put(self, submission: Submission) -> None:
+        """Store a new or changed submission. A full disk loses it and nothing else."""
+        self._known[submission.id] = submission
+        try:
+            write_atomically(self._path(submission.id), submission.to_json().encode())
+        except OSError as error:
+            logger.warning("submission %s is only in memory: %s", submission.id, error)
+        while len(self._known) > self._most:
+            oldest = next(iter(self._known))
+            logger.warning("submission %s is dropped: there are more than %d without a report", oldest, self._most)
+            self.remove(oldest)
+
+    def get(self, submission: str, uid: int) -> Submission | None:
+        """Return a user's own submission; None if there is none."""
+        found = self._known.get(submission)
+        return found if found is not None and found.uid == uid else None
+
+    def submitted(self, submission: str, uid: int, job_id: str) -> None:
+        """Record the scheduler's id of a job. Only the first one counts."""
+        found = self.get(submission, uid)
+        if found is not None and not found.job_id:
+            self.put(replace(found, job_id=job_id))
+
+    def ended(self, submission: str, uid: int, end: End) -> None:
+        """Record the end of a job. Only the first one counts."""
+        found = self.get(submission, uid)
+        if found is not None and found.end is None:
+            self.put(replace(found, end=end))
+
+    def running(self) -> list[Submission]:
+        """Return the submissions that the scheduler knows and whose end is not known."""
+        return [one for one in self._known.values() if one.job_id and one.end is None]
+
+    def finished(self, most: int) -> list[Submission]:
+        """Return at most this many submissions whose end is known."""
+        return [one for one in self._known.values() if one.end is not None][:most]
+
+    def remove(self, submission: str) -> None:
+        """Remove a submission."""
+        self._known.pop(submission, None)
+        self._path(submission).unlink(missing_ok=True)
+
+    def sweep(self, now: float | None = None) -> None:
+        """Remove submissions that have had no end for too long."""
+        before = (time.time() if now is None else now) - LONGEST
+        for one in list(self._known.values()):
+            if one.end is None and one.job.submitted_at < before:
+                self.remove(one.id)
+
+    def _path(self, submission: str) -> Path:
+        return self._folder / f"{submission}.json"
