@@ -10,7 +10,7 @@ QUERY = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenancy", "0008_held_operations"), ("studies", "0013_client_leases")]
+    dependencies = [("tenancy", "0009_matching_records"), ("studies", "0013_client_leases")]
 
     operations = [
         migrations.RunSQL(
