@@ -348,7 +348,8 @@ def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSid
         (["--token-file", "/no/such/file"], "--token-file /no/such/file cannot be read"),
         (["--components", "/no/such/folder"], "--components /no/such/folder does not exist"),
         (["--label", "x"], "--label 'x' is not of the form KEY=VALUE"),
-        (["--slots", "0"], "0 is below the minimum 1"),
+        (["--slots", "-1"], "-1 is below the minimum 0"),
+        (["--slots", "0"], "--slots 0 runs no trials, so it needs --match-socket"),
         (["--state-dir", "/proc/no"], "--state-dir"),
     ],
 )

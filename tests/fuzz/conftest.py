@@ -10,9 +10,19 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
-from service._gen import agent_pb2, agent_pb2_grpc, identity_pb2, identity_pb2_grpc, tuning_pb2, tuning_pb2_grpc
+from service._gen import (
+    agent_pb2,
+    agent_pb2_grpc,
+    identity_pb2,
+    identity_pb2_grpc,
+    matching_pb2,
+    matching_pb2_grpc,
+    tuning_pb2,
+    tuning_pb2_grpc,
+)
 from tests.factories.grpc_service import PATIENCE, WithToken, spec, unique, value
 from tests.factories.service import EmbeddedService
+from tests.factories.tuned import tune
 
 # The same ones each time, so that a failure comes again.
 EXAMPLES = int(os.environ.get("TRIMTAB_FUZZ_EXAMPLES", "20"))
@@ -40,6 +50,8 @@ class Prey:
     operation: str = ""
     enrolment: str = ""
     tenant: str = ""
+    # A record of a tuned application.
+    record: str = ""
     leases: list[str] = field(default_factory=list)
 
     def renew(self) -> None:
@@ -76,6 +88,11 @@ class Prey:
         tuning.CreateStudy(made, timeout=PATIENCE)
         granted = agents.AcquireLeases(agent_pb2.AcquireLeasesRequest(agent_id=self.agent, count=2), timeout=PATIENCE)
         self.leases = [lease.id for lease in granted.leases]
+        if not self.record:
+            tuned = tune(tuning, agents, unique("component"), user="ada", name="ant")
+            matching = matching_pb2_grpc.MatchingServiceStub(self.channel)
+            (record,) = matching.ListRecords(matching_pb2.ListRecordsRequest(study=tuned), timeout=PATIENCE).records
+            self.record = record.id
 
     def mishaps(self) -> str:
         """Return the unexpected errors in the logs of the processes."""

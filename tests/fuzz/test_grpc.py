@@ -15,17 +15,19 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service._gen import agent_pb2, identity_pb2, tuning_pb2, tuning_pb2_grpc
+from service._gen import agent_pb2, identity_pb2, matching_pb2, tuning_pb2, tuning_pb2_grpc
 from service.rpc.server import SERVICES
 from tests.factories.grpc_service import refusal_of, spec, unique, value
+from tests.factories.tuned import job_like_it
 from tests.fuzz.conftest import FUZZING, Prey
 
 METHODS: Sequence[MethodDescriptor] = [
     method
-    for file in (tuning_pb2, agent_pb2, identity_pb2)
+    for file in (tuning_pb2, agent_pb2, identity_pb2, matching_pb2)
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 ]
@@ -260,6 +262,34 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
                 trials=[agent_pb2.AnswerDryRunRequest.Rendered(invocation=invocation)],
             )
         ],
+        "Match": [matching_pb2.MatchRequest(job=job_like_it(), explain=True)],
+        "ReportJobs": [
+            matching_pb2.ReportJobsRequest(
+                jobs=[
+                    matching_pb2.JobReport(
+                        submission=uuid4().hex,
+                        job=job_like_it(),
+                        considered=[
+                            matching_pb2.Considered(
+                                record=prey.record, score=0.9, decision=matching_pb2.DECISION_APPLIED
+                            )
+                        ],
+                        end=matching_pb2.JOB_END_COMPLETED,
+                        seconds=1.0,
+                        ended_at=Timestamp(seconds=1_700_000_000),
+                    )
+                ]
+            )
+        ],
+        "ChangeRecord": [
+            matching_pb2.ChangeRecordRequest(id=prey.record, state=state)
+            for state in (matching_pb2.RECORD_STATE_WITHDRAWN, matching_pb2.RECORD_STATE_ACTIVE)
+        ],
+        "UpdateSettings": [
+            matching_pb2.UpdateSettingsRequest(
+                settings=matching_pb2.Settings(threshold=0.5, weights={"user": 1.0}, night_from=22, night_until=6)
+            )
+        ],
         "AppendLog": [agent_pb2.AppendLogRequest(agent_id=agent, lease=first, offset=0, data=b"text")],
     }
 
@@ -279,6 +309,8 @@ def pools_of(prey: Prey) -> dict[str, Sequence[Any]]:
         "key": ["loss", "x", "n", "rule", *prey.leases],
         "trial": [1, 2, 3],
         "id": [prey.operation],
+        "ChangeRecordRequest.id": [prey.record],
+        "record": [prey.record],
         "operation": [prey.operation],
         "agent_id": [prey.agent],
         "component": [prey.component],

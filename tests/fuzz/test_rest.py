@@ -56,6 +56,7 @@ def known(prey: Prey) -> dict[str, Any]:
         "agent_id": prey.agent,
         "token_id": "trm_x",
         "slug": prey.tenant,
+        "record_id": prey.record,
     }
 
 
