@@ -190,7 +190,10 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
     invocation = agent_pb2.Invocation(commands=[command], folder="/w", host="h")
     return {
         "CreateStudy": [tuning_pb2.CreateStudyRequest(name=NEW, spec=item) for item in (full, spec(), spec("tpe"))],
-        "SuggestTrials": [tuning_pb2.SuggestTrialsRequest(study=prey.study, count=1, fixed=params)],
+        "SuggestTrials": [
+            tuning_pb2.SuggestTrialsRequest(study=prey.study, count=1, fixed=params, lease=Duration(seconds=60))
+        ],
+        "RenewTrials": [tuning_pb2.RenewTrialsRequest(study=prey.study, trials=[1], lease=Duration(seconds=60))],
         "AddTrial": [tuning_pb2.AddTrialRequest(study=prey.study, params=params, metrics={"loss": 1.0})],
         "ChangeSpace": [
             tuning_pb2.ChangeSpaceRequest(
