@@ -159,7 +159,8 @@ def test_an_enrolment_is_valid_for_one_agent_once(admin: Principal) -> None:
     assert 0 < issued.renewal_seconds < issued.seconds
     found = principals.authenticate_bearer(text)
     assert (found.tenant_id, found.actor, found.role) == (admin.tenant_id, "agent/a-1", Role.AGENT)
-    assert {action for action in Action if may(found, action)} == {Action.SESSION_READ, Action.AGENT_RUN}
+    actions = {Action.SESSION_READ, Action.AGENT_RUN, Action.MATCH_READ, Action.MATCH_REPORT}
+    assert {action for action in Action if may(found, action)} == actions
     # The answer was lost, and a repeated call gets the same answer.
     assert enrolment.enrol(allowed, agent_id="a-1", credential_digest=digest) == issued
     for agent_id, other in (("a-2", digest), ("a-1", drawn()[1])):

@@ -204,6 +204,7 @@ def test_usage_is_shown_and_old_counts_are_deleted(principal: Principal, limit: 
         "active_trials": 5,
         "stored_trials": 5,
         "log_bytes": 0,
+        "matching_records": 0,
         "suggestions_per_minute": 5,
         "worker_seconds_per_day": 2.5,
     }
