@@ -151,7 +151,6 @@ class StudySpecSerializer(serializers.Serializer[Any]):
     execution = ExecutionSerializer(required=False, allow_null=True)
     trial_timeout_seconds = serializers.FloatField(
         required=False,
-        allow_null=True,
         help_text="Without an execution: after this time another client gets a trial that has no result yet.",
     )
     start_from = serializers.ListField(
