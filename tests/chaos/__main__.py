@@ -123,7 +123,9 @@ class Chaos:
     def _keep_agent(self, agent: RealAgent) -> None:
         while not self._over.wait(0.5):
             if not agent.running():
-                agent.start()
+                # It may be killed before it has registered. Then it is started once more.
+                with suppress(AssertionError):
+                    agent.start()
 
     def _keep_clients(self, service: EmbeddedService) -> None:
         number = 0
