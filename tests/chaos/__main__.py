@@ -218,7 +218,7 @@ class Chaos:
             table.add_column(heading, justify="left" if heading == "fault" else "right")
         for kind in sorted({fault.kind for fault in self.faults}):
             found = [self._recovery(fault) for fault in self.faults if fault.kind == kind]
-            tenths = statistics.quantiles(found, n=10) if len(found) > 1 else found * 9
+            tenths = statistics.quantiles(found, n=10, method="inclusive") if len(found) > 1 else found * 9
             table.add_row(
                 kind, str(len(found)), *(f"{one:.1f}" for one in (statistics.median(found), tenths[8], max(found)))
             )
