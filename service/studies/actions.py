@@ -13,7 +13,7 @@ from service.core.errors import NotFound
 from service.core.lifecycle import StudyState, TrialState, check_step
 from service.core.space import Configuration
 from service.studies.change import Work
-from service.studies.models import Study, Trial
+from service.studies.models import Operation, Study, Trial
 from service.studies.specs import budget_of, spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -50,6 +50,11 @@ class Client:
 
     name: str = ""
     lease_seconds: float | None = None
+
+    @classmethod
+    def of(cls, operation: Operation) -> Client:
+        """Return the client that has requested an operation."""
+        return cls(operation.client_id, operation.lease_seconds)
 
 
 # Trials that wait have no client yet.

@@ -130,8 +130,7 @@ def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, f
     if missing == 0:
         return
     try:
-        client = actions.Client(operation.client_id, operation.lease_seconds)
-        new = supply(work, missing, into=TrialState.ACTIVE, client=client, fixed=fixed)
+        new = supply(work, missing, into=TrialState.ACTIVE, client=actions.Client.of(operation), fixed=fixed)
     except (TrimtabError, DatabaseError):
         raise
     except Exception as error:  # any fault of the algorithm ends the operation with its reason

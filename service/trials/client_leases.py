@@ -49,24 +49,15 @@ def renew(
     found = selectors.get_study(principal, study)
     wanted = {number for number in trials if 0 < number < found.next_number}
     mine = access.rows(Trial, principal).filter(study_id=found.pk, number__in=wanted, client_id=client_id)
-    kept = set(mine.filter(state=TrialState.ACTIVE).values_list("number", flat=True))
-    if kept:
-        _extend(principal, found.pk, client_id, kept, lease_seconds, spec_of(found).trial_timeout_seconds)
+    active = mine.filter(state=TrialState.ACTIVE)
+    end, limit = Now() + timedelta(seconds=lease_seconds), spec_of(found).trial_timeout_seconds
+    # This is no change of the study, because nobody else sees it.
+    active.update(leased_until=end if limit is None else Least(end, F("started_at") + timedelta(seconds=limit)))
+    kept = set(active.values_list("number", flat=True))
     lost = set(mine.filter(state=TrialState.REQUESTED, number__in=wanted - kept).values_list("number", flat=True))
     if lost:
         kept |= _take_back(principal, study, actions.Client(client_id, lease_seconds), lost)
     return sorted(kept)
-
-
-def _extend(
-    principal: Principal, study_id: int, client_id: str, numbers: set[int], seconds: float, limit: float | None
-) -> None:
-    """Move the ends of leases. This is no change of the study, because nobody else sees them."""
-    end = Now() + timedelta(seconds=seconds)
-    rows = access.rows(Trial, principal).filter(
-        study_id=study_id, number__in=numbers, client_id=client_id, state=TrialState.ACTIVE
-    )
-    rows.update(leased_until=end if limit is None else Least(end, F("started_at") + timedelta(seconds=limit)))
 
 
 def _take_back(principal: Principal, study: str, client: actions.Client, numbers: set[int]) -> set[int]:

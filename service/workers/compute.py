@@ -50,6 +50,17 @@ _LOOK_SECONDS = 0.2
 # Set when this worker has been told to stop: it may not have the time to finish what it computes.
 _stopping = threading.Event()
 
+SUGGESTION_SECONDS = Histogram(
+    "trimtab_suggestion_seconds",
+    "Time to compute a suggestion on a worker.",
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+WAIT_SECONDS = Histogram(
+    "trimtab_suggestion_wait_seconds",
+    "Time from the request for a suggestion until a worker begins to compute it.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -79,18 +90,6 @@ class Computed:
     revision: int = 0
     # The version of the space that it is valid for; for another version it is computed again.
     space_version: int = 1
-
-
-SUGGESTION_SECONDS = Histogram(
-    "trimtab_suggestion_seconds",
-    "Time to compute a suggestion on a worker.",
-    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
-)
-WAIT_SECONDS = Histogram(
-    "trimtab_suggestion_wait_seconds",
-    "Time from the request for a suggestion until a worker begins to compute it.",
-    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
-)
 
 
 def warm_up() -> None:
@@ -260,7 +259,7 @@ def _write(claim: Claim, computed: Computed) -> None:
         into = TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE
         refusal = budget.refusal(work)
         trials: list[Trial] = []
-        client = Client(operation.client_id, operation.lease_seconds)
+        client = Client.of(operation)
         if study.final_check is None and (refusal is None or not computed.suggested):
             refusal = None
             allowed = budget.allowed(work, len(computed.suggested))
