@@ -5,7 +5,7 @@ reach the program in another way cannot be applied to it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab_agent.components import arguments
 from trimtab_agent.components.placeholders import AbsentError, names_in_argument, names_in_template, render_argument
@@ -48,6 +48,7 @@ def render(component: Component, application: str, given: Configuration, use: Co
         NotInComponentError: a parameter does not exist here.
         UnsuitableValueError: the component does not allow a value.
     """
+    component = _without_workload(component, use.workload)
     values = arguments.effective_values(component, given)
     for name, value in values.items():
         parameter = component.parameters[name]
@@ -70,6 +71,23 @@ def render(component: Component, application: str, given: Configuration, use: Co
     except slurm_options.UnreadableOptionError as error:
         raise NotForJobsError(f"component {component.name!r}: {error}") from None
     return Settings(environment, frozenset(tuned), preload, options)
+
+
+def _without_workload(component: Component, names: Sequence[str]) -> Component:
+    """Return the component without the variables and scheduler options of a job's own parameters."""
+    return replace(
+        component,
+        parameters={
+            name: replace(parameter, env=None, flag=None, scheduler=None, directive=None)
+            if name in names
+            else parameter
+            for name, parameter in component.parameters.items()
+        },
+        env={name: text for name, text in component.env.items() if not {*names} & {*names_in_argument(text)}},
+        scheduler_options=tuple(
+            item for item in component.scheduler_options if not {*names} & {*names_in_argument(item)}
+        ),
+    )
 
 
 def _environment(component: Component, texts: Mapping[str, str], use: ComponentUse) -> tuple[dict[str, str], set[str]]:

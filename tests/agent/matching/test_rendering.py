@@ -73,6 +73,14 @@ def test_a_workload_s_parameter_must_be_named(component: Callable[..., Component
     render(made, "bcast", {"bytes": 1024, "algorithm": 6}, ComponentUse())
 
 
+def test_a_job_keeps_its_own_workload(component: Callable[..., Component]) -> None:
+    use = ComponentUse(workload=("bytes", "segment", "binding"))
+    found = render(component(MPI), "bcast", {"bytes": 1, "segment": 8, "binding": "socket", "algorithm": 6}, use)
+    assert found.options == []
+    assert found.tuned == {"OMPI_MCA_coll_tuned_bcast_algorithm"}
+    assert "OMPI_MCA_segment" not in found.environment
+
+
 def test_the_administrator_s_installation(component: Callable[..., Component]) -> None:
     use = ComponentUse(("/opt/x.so",), {"OMPI_MCA_segment": "4", "MORE": "1"}, ("HOME_OF_IT",))
     found = render(component(MPI), "other", {"segment": 8}, use)
