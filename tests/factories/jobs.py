@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from service.matching.linkage.job import Job
 
-_ADJECTIVES, _ROOTS, _KINDS = (
+ADJECTIVES, ROOTS, _KINDS = (
     words.split()
     for words in (
         (
@@ -47,7 +47,7 @@ class Scenario:
 
     def labelled(self, count: int, draw: int = 0) -> Iterator[tuple[Job, str]]:
         """Make jobs, each with its application. `draw` gives other jobs of the same users."""
-        pool = [root + kind for kind in ("", *("_" + kind for kind in _KINDS)) for root in _ROOTS][: self.applications]
+        pool = [root + kind for kind in ("", *("_" + kind for kind in _KINDS)) for root in ROOTS][: self.applications]
         source = random.Random(self.seed)
         used = [
             [(source.choice(pool), source.randrange(10**9)) for _ in range(source.randint(5, 25))]
@@ -68,7 +68,7 @@ class Scenario:
         nodes = source.choice(NODES)
         name = application
         if source.random() < 2 / 3:
-            name = f"{source.choice(_ADJECTIVES)}_{name}"
+            name = f"{source.choice(ADJECTIVES)}_{name}"
         if source.random() < 1 / 3:
             name = f"{name}_{nodes}"
         line = f"sbatch /home/{user}/{application}_{stamp}/sbatch"
