@@ -29,6 +29,7 @@ BENCHMARKS = {
     "console": "The console with a long study",
     "gp_cost": "Cost of a gp suggestion",
     "matching": "Search for the record that a job resembles",
+    "matching_load": "Matching under load",
     "quality": "Quality of suggestions",
     "method": "Quality of the method",
     "replays": "Replays on measured tables",
