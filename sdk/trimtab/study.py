@@ -217,6 +217,31 @@ class Study:
         self._held.release(number)
         return converters.from_trial(self.spec.space, answer)
 
+    def tell_many(self, results: Iterable[tuple[Trial | int, Metrics]]) -> list[Trial]:
+        """End several trials with their metrics in one call; return the trials. Either all results count, or none.
+
+            trials = study.ask(8)
+            study.tell_many([(trial, measure(trial.params)) for trial in trials])
+
+        Telling the same results again changes nothing. It is much faster than as many calls of `tell`.
+
+        Args:
+            results: 1 to 1,000 trials, or their numbers, each with its metrics as in `tell`.
+
+        Raises:
+            Conflict: a trial has ended with another result (`trial_already_finished`).
+            InvalidInput: a metric is missing or not finite, or a trial is there twice; `data["field"]` names it.
+        """
+        told = [
+            pb.CompleteTrialsRequest.Result(trial=_number(trial), metrics=self._metrics(metrics))
+            for trial, metrics in results
+        ]
+        request = pb.CompleteTrialsRequest(study=self.name, results=told)
+        answer = self._transport.call(self._stub.CompleteTrials, request)
+        for one in told:
+            self._held.release(one.trial)
+        return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
+
     def report(self, trial: Trial | int, *, step: int, metrics: Metrics, elapsed: float | None = None) -> Trial:
         """Report metric values of a running trial at a step; return the trial.
 

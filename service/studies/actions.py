@@ -22,6 +22,7 @@ from service.tenancy.statements import Insert, Select, Update
 OPEN_STATES = (TrialState.REQUESTED, TrialState.ACTIVE)
 
 _select_trial = Select(Trial, "study_id = %s AND number = %s")
+_select_trials = Select(Trial, "study_id = %s AND number = ANY(%s)")
 _insert_trials = Insert(Trial)
 _MEASURED_ON = {
     "measured_on": """ARRAY(
@@ -120,6 +121,16 @@ def get_trial(work: Work, number: int) -> Trial:
     if not found:
         raise NotFound("trial_not_found", f"Study {work.study.name!r} has no trial {number}.")
     return found[0]
+
+
+def get_trials(work: Work, numbers: Sequence[int]) -> list[Trial]:
+    """Return trials of the study in this order. Raises NotFound."""
+    possible = [number for number in numbers if 0 < number < work.study.next_number]
+    found = {trial.number: trial for trial in _select_trials(work.principal, work.study.pk, possible)}
+    for number in numbers:
+        if number not in found:
+            raise NotFound("trial_not_found", f"Study {work.study.name!r} has no trial {number}.")
+    return [found[number] for number in numbers]
 
 
 def waiting_trials(work: Work, count: int) -> list[Trial]:

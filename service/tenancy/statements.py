@@ -18,7 +18,7 @@ from service.tenancy.principal import Principal
 
 Row = TypeVar("Row", bound=TenantOwned)
 Other = TypeVar("Other", bound=TenantOwned)
-Parameter = str | int | UUID
+Parameter = str | int | UUID | list[int]
 
 
 class Select(Generic[Row]):

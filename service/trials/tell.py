@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import IntegrityError
@@ -23,6 +23,8 @@ from service.trials.topup import top_up
 
 # A trial that a machine's fault has ended so many times is FAILED.
 MOST_ATTEMPTS = 3
+# The results of one call.
+MOST_RESULTS = 1000
 # The metrics of one report, and the characters of a name.
 MOST_METRICS, LONGEST_METRIC = 1000, 200
 # For so many seconds a client keeps a trial about which it has reported after the end of its lease.
@@ -115,13 +117,52 @@ def complete_trial(principal: Principal, study: str, number: int, *, metrics: Ma
     with changing(principal, study, "trial.complete", trial=number) as work:
         trial = actions.get_trial(work, number)
         measured = check_metrics(work, metrics)
-        if trial.state != TrialState.COMPLETED or trial.metrics != measured:
-            _regain(work, trial)
-            _expect_active(work.study, trial)
-            _expect_client(work.study, trial)
+        if _complete(work, trial, measured):
             work.detail = {"metrics": measured}
-            finish(work, trial, TrialState.COMPLETED, metrics=measured)
+            _after_results(work)
         return Reported(work.study, trial)
+
+
+def complete_trials(
+    principal: Principal, study: str, results: Sequence[tuple[int, Mapping[str, object]]]
+) -> list[Reported]:
+    """Give ACTIVE trials, each a number with its final metrics, their results in one transaction: all or none.
+
+    A result that was reported before changes nothing. Raises as `complete_trial` does; an InvalidInput names the place
+    in `results`.
+    """
+    if not 1 <= len(results) <= MOST_RESULTS:
+        raise InvalidInput("results", f"{len(results)} results", f"1 to {MOST_RESULTS}")
+    places: dict[int, int] = {}
+    for place, (number, _) in enumerate(results):
+        if places.setdefault(number, place) != place:
+            raise InvalidInput(f"results[{place}].trial", number, f"another trial than results[{places[number]}].trial")
+    with changing(principal, study, "trial.complete", detail={"trials": len(results)}) as work:
+        measured = [
+            check_metrics(work, metrics, f"results[{place}].metrics") for place, (_, metrics) in enumerate(results)
+        ]
+        trials = actions.get_trials(work, [number for number, _ in results])
+        changed = [_complete(work, trial, own) for trial, own in zip(trials, measured, strict=True)]
+        if any(changed):
+            _after_results(work)
+        return [Reported(work.study, trial) for trial in trials]
+
+
+def _complete(work: Work, trial: Trial, measured: Mapping[str, float]) -> bool:
+    """Take a client's trial to COMPLETED. Return False if it has this result already."""
+    if trial.state == TrialState.COMPLETED and trial.metrics == measured:
+        return False
+    _regain(work, trial)
+    _expect_active(work.study, trial)
+    _expect_client(work.study, trial)
+    actions.step_trial(work, trial, TrialState.COMPLETED, metrics=measured)
+    return True
+
+
+def _after_results(work: Work) -> None:
+    """End the search if these were its last results, and give agents the trials that they need."""
+    ending.after_result(work)
+    top_up(work)
 
 
 def fail_trial(principal: Principal, study: str, number: int, *, infeasible: bool, reason: str = "") -> Reported:
@@ -273,35 +314,38 @@ def measure(work: Work, trial: Trial, step: int, metrics: Mapping[str, object], 
     return True
 
 
-def check_metrics(work: Work, metrics: Mapping[str, object]) -> dict[str, float]:
-    """Return final metrics: finite numbers, which include all that the study needs. Raises InvalidInput."""
+def check_metrics(work: Work, metrics: Mapping[str, object], field: str = "metrics") -> dict[str, float]:
+    """Return final metrics: finite numbers, which include all that the study needs.
+
+    Raises InvalidInput, which names the field.
+    """
     problem = work.spec.problem
     for name in problem.needed_metrics:
         if name not in metrics:
             role = "an objective" if name in problem.metrics else "named by an outcome constraint"
-            raise InvalidInput(f"metrics.{name}", None, f"a finite number: it is {role} of the study")
-    return _measured(metrics)
+            raise InvalidInput(f"{field}.{name}", None, f"a finite number: it is {role} of the study")
+    return _measured(metrics, field)
 
 
-def _measured(metrics: Mapping[str, object]) -> dict[str, float]:
+def _measured(metrics: Mapping[str, object], field: str = "metrics") -> dict[str, float]:
     """Return metrics as finite numbers. Raises InvalidInput."""
     if len(metrics) > MOST_METRICS:
-        raise InvalidInput("metrics", f"{len(metrics)} metrics", f"at most {MOST_METRICS}")
+        raise InvalidInput(field, f"{len(metrics)} metrics", f"at most {MOST_METRICS}")
     for name in metrics:
         if len(name) > LONGEST_METRIC:
-            raise InvalidInput("metrics", name, f"names of at most {LONGEST_METRIC} characters")
-    return {name: _finite(name, value) for name, value in metrics.items()}
+            raise InvalidInput(field, name, f"names of at most {LONGEST_METRIC} characters")
+    return {name: _finite(f"{field}.{name}", value) for name, value in metrics.items()}
 
 
-def _finite(name: str, value: object) -> float:
+def _finite(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"metrics.{name}", value, "a finite number")
+        raise InvalidInput(field, value, "a finite number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise InvalidInput(f"metrics.{name}", value, "a finite number")
+        raise InvalidInput(field, value, "a finite number")
     return number
 
 

@@ -15,6 +15,7 @@ def test_the_schema_is_valid_and_lists_every_path() -> None:
             "/sign-in", "/session", "/tokens", "/tokens/{token_id}", "/members", "/enrolments", "/revocations",
             "/studies", "/studies/{name}", "/studies/{name}/file", "/studies/{name}/best", "/studies/{name}/analysis",
             "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/renewals",
+            "/studies/{name}/results",
             "/studies/{name}/queue", "/studies/{name}/trials",
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",

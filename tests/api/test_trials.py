@@ -86,6 +86,8 @@ def test_fixed_parameters_are_kept(api: Api, study: Create) -> None:
         ("/studies/s/trials/1/complete", {"metrics": {}}, "metrics.seconds"),
         ("/studies/s/trials/1/complete", {"metrics": {"seconds": "fast"}}, "metrics.seconds"),
         ("/studies/s/trials/1/complete", {"metrics": 3}, "metrics"),
+        ("/studies/s/results", {"results": [{"trial": 1, "metrics": {}}]}, "results[0].metrics.seconds"),
+        ("/studies/s/results", {"results": []}, "results"),
         ("/studies/s/trials/1/complete", {}, "metrics"),
         ("/studies/s/trials/1/fail", {}, "infeasible"),
         ("/studies/s/trials/1/measurements", {"step": -1, "metrics": {"seconds": 1}}, "step"),

@@ -122,7 +122,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Given:
-    """What a submitted job was given. `values` and the fields of the record are None if nothing was applied."""
+    """The settings that a submitted job was given. `values` and the record's fields are None if nothing was applied."""
 
     user: str
     application: str
@@ -407,7 +407,7 @@ def interval(jobs: Sequence[object], of: Callable[..., Any]) -> tuple[float, flo
 
 
 def rows(given: Sequence[Given], measured: Mapping[str, Mapping[Values, list[float]]], studies: int) -> Iterator[Row]:
-    """Return the rows of the table; the published figures stand beside them."""
+    """Return the rows of the table; each has the published figure too."""
     fared = [fare(job, measured[key(job)]) for job in given]
     own = [one.gain for one in fared]
     applied = sum(job.values is not None for job in given)

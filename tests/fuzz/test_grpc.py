@@ -215,6 +215,12 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
                 study=prey.study, final_check=tuning_pb2.FinalCheck(max_trials=8), request_id="fuzz"
             )
         ],
+        "CompleteTrials": [
+            tuning_pb2.CompleteTrialsRequest(
+                study=prey.study,
+                results=[tuning_pb2.CompleteTrialsRequest.Result(trial=n, metrics={"loss": 1.0}) for n in (2, 3)],
+            )
+        ],
         "EnqueueTrials": [tuning_pb2.EnqueueTrialsRequest(study=prey.study, params=params, count=2)],
         "ReportMeasurement": [
             tuning_pb2.ReportMeasurementRequest(study=prey.study, trial=2, measurement=measurement),

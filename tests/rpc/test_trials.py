@@ -143,6 +143,71 @@ def test_tell(tuning: TuningServiceStub) -> None:
     assert trial_of(tuning, study, 1) == done
 
 
+def tell_many(tuning: TuningServiceStub, study: str, results: list[tuple[int, dict[str, float]]]) -> list[pb.Trial]:
+    told = [pb.CompleteTrialsRequest.Result(trial=number, metrics=metrics) for number, metrics in results]
+    return list(tuning.CompleteTrials(pb.CompleteTrialsRequest(study=study, results=told)).trials)
+
+
+def test_many_results_in_one_call(tuning: TuningServiceStub) -> None:
+    study = create(tuning, budget=pb.Budget(max_trials=4))
+    ask(tuning, study, 4)
+    tell(tuning, study, 1, 1.0)
+    revision = revision_of(tuning, study)
+    trials = tell_many(tuning, study, [(3, {"loss": 3.0}), (1, {"loss": 1.0}), (2, {"loss": 2.0, "watts": 8.0})])
+    assert [(trial.number, dict(trial.metrics)) for trial in trials] == [
+        (3, {"loss": 3.0}),
+        (1, {"loss": 1.0}),
+        (2, {"loss": 2.0, "watts": 8.0}),
+    ]
+    assert {trial.state for trial in trials} == {pb.TRIAL_STATE_COMPLETED}
+    assert revision_of(tuning, study) == revision + 1
+    # The same results again change nothing, and the last one ends the study.
+    assert tell_many(tuning, study, [(2, {"loss": 2.0, "watts": 8.0})])[0].finished_at == trials[2].finished_at
+    assert revision_of(tuning, study) == revision + 1
+    tell_many(tuning, study, [(4, {"loss": 4.0})])
+    assert tuning.GetStudy(pb.GetStudyRequest(name=study)).state == pb.STUDY_STATE_COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("results", "status", "code", "field"),
+    [
+        (
+            [(1, {"loss": 1.0}), (2, {})],
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "invalid_argument",
+            "results[1].metrics.loss",
+        ),
+        (
+            [(1, {"loss": 1.0}), (1, {"loss": 1.0})],
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "invalid_argument",
+            "results[1].trial",
+        ),
+        ([], grpc.StatusCode.INVALID_ARGUMENT, "invalid_argument", "results"),
+        ([(n, {"loss": 1.0}) for n in range(1001)], grpc.StatusCode.INVALID_ARGUMENT, "invalid_argument", "results"),
+        ([(1, {"loss": 1.0}), (99, {"loss": 1.0})], grpc.StatusCode.NOT_FOUND, "trial_not_found", None),
+        ([(1, {"loss": 1.0}), (-1, {"loss": 1.0})], grpc.StatusCode.NOT_FOUND, "trial_not_found", None),
+        ([(1, {"loss": 1.0}), (3, {"loss": 9.0})], grpc.StatusCode.FAILED_PRECONDITION, "trial_already_finished", None),
+    ],
+)
+def test_one_bad_result_of_many_changes_nothing(
+    tuning: TuningServiceStub,
+    results: list[tuple[int, dict[str, float]]],
+    status: grpc.StatusCode,
+    code: str,
+    field: str | None,
+) -> None:
+    study = create(tuning)
+    ask(tuning, study, 3)
+    tell(tuning, study, 3, 3.0)
+    revision = revision_of(tuning, study)
+    told = [pb.CompleteTrialsRequest.Result(trial=number, metrics=metrics) for number, metrics in results]
+    found = refusal(tuning.CompleteTrials, pb.CompleteTrialsRequest(study=study, results=told))
+    assert (found.status, found.code, found.data.get("field")) == (status, code, field)
+    assert revision_of(tuning, study) == revision
+    assert trial_of(tuning, study, 1).state == pb.TRIAL_STATE_ACTIVE
+
+
 def test_the_same_tell_twice_is_one(tuning: TuningServiceStub) -> None:
     study = create(tuning)
     ask(tuning, study)

@@ -178,6 +178,17 @@ def test_a_bad_metric_is_named_and_changes_nothing(study: Study, metrics: Any, f
     assert study.trial(trial.number).state == "ACTIVE"
 
 
+def test_many_results_in_one_call(study: Study) -> None:
+    first, second = study.ask(2)
+    told = study.tell_many([(second, 2.0), (first.number, {"seconds": 1.0})])
+    assert [(trial.number, trial.state, trial.metrics) for trial in told] == [
+        (second.number, "COMPLETED", {"seconds": 2.0}),
+        (first.number, "COMPLETED", {"seconds": 1.0}),
+    ]
+    with pytest.raises(trimtab.errors.InvalidInput, match=r"results\[1\].trial"):
+        study.tell_many([(first, 1.0), (first, 1.0)])
+
+
 def test_tell_takes_exactly_one_result(study: Study) -> None:
     [trial] = study.ask()
     calls: list[dict[str, Any]] = [{}, {"metrics": 1.0, "failed": "x"}, {"infeasible": "x", "failed": "x"}]

@@ -14,7 +14,9 @@ from rest_framework.response import Response
 from service.api.v1.serializers.trials import (
     AddTrialSerializer,
     ArtifactSerializer,
+    CompletedTrialsSerializer,
     CompleteTrialSerializer,
+    CompleteTrialsSerializer,
     EnqueuedTrialsSerializer,
     EnqueueTrialsSerializer,
     FailTrialSerializer,
@@ -155,6 +157,20 @@ class TrialComplete(View):
         """Complete a trial with its final metrics. A repeated call changes nothing."""
         body = self.body(CompleteTrialSerializer)
         return _trial(tell.complete_trial(self.principal, name, number, **body))
+
+
+class TrialResults(View):
+    """/studies/NAME/results"""
+
+    actions = {"POST": Action.TRIAL_REPORT}
+
+    @extend_schema(operation_id="completeTrials", request=CompleteTrialsSerializer, responses=CompletedTrialsSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Complete several trials in one transaction: all of them, or none."""
+        body = self.body(CompleteTrialsSerializer)
+        results = [(result["trial"], result["metrics"]) for result in body["results"]]
+        reported = tell.complete_trials(self.principal, name, results)
+        return Response({"trials": TrialSerializer([one.trial for one in reported], many=True).data})
 
 
 class TrialFail(View):

@@ -51,6 +51,7 @@ from service.api.v1.trials import (
     TrialList,
     TrialMeasurements,
     TrialQueue,
+    TrialResults,
     TrialStop,
 )
 
@@ -88,6 +89,7 @@ urlpatterns = [
     path("studies/<str:name>/table", TrialTable.as_view()),
     path("studies/<str:name>/sample", TrialSample.as_view()),
     path("studies/<str:name>/failures", TrialFailures.as_view()),
+    path("studies/<str:name>/results", TrialResults.as_view()),
     path("studies/<str:name>/trials/<int:number>/events", log_events),
     path("studies/<str:name>/trials/<int:number>", TrialDetail.as_view()),
     path("studies/<str:name>/trials/<int:number>/complete", TrialComplete.as_view()),

@@ -147,6 +147,12 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         return await self._threads.run(_complete_trial, current_principal(), request)
 
     @requires(Action.TRIAL_REPORT, study="study")
+    async def CompleteTrials(
+        self, request: tuning_pb2.CompleteTrialsRequest, context: Context
+    ) -> tuning_pb2.CompleteTrialsResponse:
+        return await self._threads.run(_complete_trials, current_principal(), request)
+
+    @requires(Action.TRIAL_REPORT, study="study")
     async def FailTrial(self, request: tuning_pb2.FailTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_fail_trial, current_principal(), request)
 
@@ -387,6 +393,14 @@ def _complete_trial(principal: Principal, request: tuning_pb2.CompleteTrialReque
     return converters.reported_message(
         tell.complete_trial(principal, request.study, request.trial, metrics=dict(request.metrics))
     )
+
+
+def _complete_trials(
+    principal: Principal, request: tuning_pb2.CompleteTrialsRequest
+) -> tuning_pb2.CompleteTrialsResponse:
+    results = [(result.trial, dict(result.metrics)) for result in request.results]
+    reported = tell.complete_trials(principal, request.study, results)
+    return tuning_pb2.CompleteTrialsResponse(trials=[converters.reported_message(one) for one in reported])
 
 
 def _fail_trial(principal: Principal, request: tuning_pb2.FailTrialRequest) -> tuning_pb2.Trial:

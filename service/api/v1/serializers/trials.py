@@ -192,6 +192,24 @@ class CompleteTrialSerializer(Input):
     metrics = MetricsField()
 
 
+class ResultSerializer(CompleteTrialSerializer):
+    """The final metrics of one of several trials."""
+
+    trial = serializers.IntegerField(help_text="The number of the trial.")
+
+
+class CompleteTrialsSerializer(Input):
+    """The results of several trials."""
+
+    results = ResultSerializer(many=True, help_text="1 to 1000 results of different trials.")
+
+
+class CompletedTrialsSerializer(serializers.Serializer[Any]):
+    """The trials, in the order of the results."""
+
+    trials = TrialSerializer(many=True)
+
+
 class FailTrialSerializer(Input):
     """The reason why a trial has no result."""
 
