@@ -35,7 +35,7 @@ from trimtab.method import (
 )
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
-from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StartFrom, StudyState
+from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -78,7 +78,6 @@ __all__ = [
     "RecordState",
     "SmallestConfiguration",
     "SpaceEdit",
-    "StartFrom",
     "StartedFrom",
     "StudyState",
     "Timeout",

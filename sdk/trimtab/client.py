@@ -17,7 +17,7 @@ from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
-from trimtab.spec import Execution, JobMetadata, Placement, StartFrom, StudySpec, StudyState
+from trimtab.spec import Execution, JobMetadata, Placement, StudySpec, StudyState
 
 if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
@@ -123,7 +123,7 @@ class Client:
         pruning: Policy | str | Sequence[Policy | str] = (),
         stopping: Mapping[str, JsonValue] | None = None,
         final_check: FinalCheck | bool | None = None,
-        start_from: str | StartFrom | Sequence[str | StartFrom] = (),
+        start_from: str | Sequence[str] = (),
         description: str = "",
         job: JobMetadata | None = None,
         load_if_exists: bool = False,
@@ -178,9 +178,8 @@ class Client:
                 true.
             start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
                 configurations are measured first, after the default; `study.status.started_from` gives the number
-                from each. Their results are not copied, because they were measured under other conditions. With
-                `trimtab.StartFrom(name, learn=True)` the algorithm learns from them where to look. The service creates
-                these trials at once, so a `max_time` counts from the creation of the study.
+                from each. Their results are not copied, because they were measured under other conditions. The service
+                creates these trials at once, so a `max_time` counts from the creation of the study.
             description: a note on the study in Markdown, at most 10,000 characters.
             job: the job that the study tunes. If the study proves a gain, later jobs that resemble this one match its
                 result. Default: what the trials run.
@@ -221,7 +220,7 @@ class Client:
             pruning=_policies(pruning),
             stopping=stopping,
             final_check=FinalCheck() if final_check is True else final_check,
-            start_from=(start_from,) if isinstance(start_from, str | StartFrom) else tuple(start_from),
+            start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
             description=description,
             trial_timeout=_seconds(trial_timeout) if execution is None else None,
             job=job,

@@ -40,7 +40,6 @@ from trimtab.spec import (
     Placement,
     SpaceEdit,
     StartedFrom,
-    StartFrom,
     StudySpec,
     StudyState,
     StudyStatus,
@@ -294,9 +293,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         message.execution.placement.spread = placement.spread
     if spec.trial_timeout is not None:
         message.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.trial_timeout))
-    entries = [StartFrom(one) if isinstance(one, str) else one for one in spec.start_from]
-    message.start_from.extend(one.study for one in entries)
-    message.learn_from.extend(one.study for one in entries if one.learn)
+    message.start_from.extend(spec.start_from)
     if spec.job is not None:
         nodes = 0 if spec.job.nodes is None else to_int32("job.nodes", spec.job.nodes)
         texts = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
@@ -370,9 +367,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         pruning=tuple(_from_policy(policy) for policy in message.pruning),
         stopping=from_struct(message.stopping) if message.HasField("stopping") else None,
         final_check=_from_final_check(message.final_check) if message.HasField("final_check") else None,
-        start_from=tuple(
-            StartFrom(name, learn=True) if name in message.learn_from else name for name in message.start_from
-        ),
+        start_from=tuple(message.start_from),
         description=message.description,
         trial_timeout=_seconds(message.trial_timeout) if message.HasField("trial_timeout") else None,
         job=_from_job_metadata(message.job) if message.HasField("job") else None,
@@ -399,9 +394,7 @@ def from_status(message: pb.Study) -> StudyStatus:
         else None,
         search_end_reason=message.search_end_reason,
         space_version=message.space_version,
-        started_from=tuple(
-            StartedFrom(one.study, one.taken, one.passed_over, one.learned) for one in message.started_from
-        ),
+        started_from=tuple(StartedFrom(one.study, one.taken, one.passed_over) for one in message.started_from),
         fixed=_from_values(message.fixed),
         removed=_from_values(message.removed),
         imputed=_from_values(message.imputed),

@@ -69,15 +69,6 @@ class JobMetadata:
 
 
 @dataclass(frozen=True)
-class StartFrom:
-    """An earlier study to start from."""
-
-    study: str
-    learn: bool = False
-    """True if the algorithm learns from its results, too; `gp` does, or `auto` if it chooses `gp`."""
-
-
-@dataclass(frozen=True)
 class StudySpec:
     """The specification of a study. Times are in seconds. Only the budget and the ranges can change later."""
 
@@ -100,7 +91,7 @@ class StudySpec:
     stopping: Mapping[str, JsonValue] | None = None
     final_check: FinalCheck | Literal[False] | None = None
     """None in a new study: the service decides. False: none."""
-    start_from: tuple[str | StartFrom, ...] = ()
+    start_from: tuple[str, ...] = ()
     description: str = ""
     """A note on the study in Markdown."""
     trial_timeout: float | None = None
@@ -118,8 +109,6 @@ class StartedFrom:
     """How many of the earlier study's configurations are measured first."""
     passed_over: int
     """How many of its best configurations lie outside the new study's space."""
-    learned: int = 0
-    """From how many of its runs the algorithm learns."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from django.db import IntegrityError
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.matching import records
-from service.planning import lessons
 from service.planning.component_check import SpaceCheck, places_of, takes_all
 from service.planning.warm_start import WarmStart, warm_start
 from service.studies import actions, notifications, selectors
@@ -119,7 +118,6 @@ def _create(
                 tags=tags,
             ),
         )
-        lessons.store(principal, created, start.lessons)
         detail = {"started_from": [one.to_json() for one in start.started_from]} if start.started_from else None
         with changing(principal, created.pk, "study.create", detail=detail) as work:
             _begin(work, start)

@@ -103,13 +103,7 @@ KEYS: Sequence[Key] = (
         "Whether the trials of one configuration run on different nodes.",
         "execution.placement.spread",
     ),
-    Key(
-        "start_from",
-        "starts",
-        "Earlier studies, at most 5, whose best configurations are measured first. {study: NAME, learn: true}: the "
-        "algorithm learns from the results, too.",
-        default=[],
-    ),
+    Key("start_from", "texts", "Earlier studies, at most 5, whose best configurations are measured first.", default=[]),
     Key("job.user", "text", "User whose jobs are tuned. Later jobs that resemble this one get the proven settings."),
     Key("job.name", "text", "Name of the job that is tuned."),
     Key("job.program", "text", "Name of its program without the folder."),
@@ -376,12 +370,6 @@ def _policies(path: str, value: object) -> list[Json]:
     return [_policy(f"{path}[{index}]", item) for index, item in enumerate(_list(path, value))]
 
 
-def _starts(path: str, value: object) -> list[str | Json]:
-    """Read names of studies, or mappings with `study` and `learn`."""
-    found = enumerate(_list(path, value))
-    return [item if isinstance(item, dict) else _text(f"{path}[{index}]", item) for index, item in found]
-
-
 def _check(path: str, value: object) -> Json | None:
     """Read true, false, or a mapping with the options of the final check."""
     return ({} if value else None) if isinstance(value, bool) else _mapping(path, value)
@@ -415,7 +403,6 @@ _READ: Mapping[str, Callable[[str, Any], Any]] = {
     "policies": _policies,
     "check": _check,
     "objectives": _objectives,
-    "starts": _starts,
 }
 
 

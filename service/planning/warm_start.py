@@ -1,12 +1,9 @@
 """The warm start: a new study first measures the best configurations of earlier studies.
 
-A study takes over configurations, and its history has no results of another study. A result depends on the conditions
-of its measurement (machine, versions, load, input), and a study does not know enough to decide whether they are the
-same. The difference of an old result from a default that is measured today would not be a gain, and to measure a
-configuration again costs one trial.
-
-With `learn`, the results are knowledge of the algorithm (`lessons`). They say where to look, and count only as far as
-the study's own results agree with them. Verdicts use the study's own results alone.
+A study takes over configurations and no results. A result depends on the conditions of its measurement (machine,
+versions, load, input, even another metric), and a study does not know enough to decide whether they are the same. An
+old result would mislead the model, and its difference from a default that is measured today would not be a gain. To
+measure a configuration again costs one trial.
 """
 
 from __future__ import annotations
@@ -17,9 +14,7 @@ from itertools import zip_longest
 
 from service.algorithms.start import default_first
 from service.core.errors import InvalidInput
-from service.core.lesson import Lesson
 from service.core.space import Configuration
-from service.planning.lessons import lessons
 from service.results.analysis import leaders
 from service.studies.models import Study
 from service.studies.specs import StartedFrom, StudySpec, spec_of
@@ -35,13 +30,11 @@ class WarmStart:
 
     `default` is measured first. It is None if there are no `configurations`, or if the space has no default that can
     be measured. `configurations` follow in this order. `started_from` has one entry for each earlier study.
-    `lessons`: the results from which the algorithm learns.
     """
 
     default: Configuration | None
     configurations: Sequence[Configuration]
     started_from: tuple[StartedFrom, ...]
-    lessons: Sequence[Lesson] = ()
 
 
 def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) -> WarmStart:
@@ -51,10 +44,9 @@ def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) 
     where it has several objectives. The studies take turns. At most MOST_EARLIER configurations are taken in all, each
     of them once, and no more than the budget allows. `Space.adopt` fits them to the new space; a configuration that
     lies outside is skipped. `may_lag` is passed to `analyse`. Raises InvalidInput (`study_not_found`,
-    `other_component`, and from `lessons`) and Forbidden.
+    `other_component`) and Forbidden.
     """
     studies = _studies(principal, spec)
-    learned = lessons(principal, spec, studies)
     space = spec.space
     default = default_first(space) if studies else None
     taken = set() if default is None else {space.key(default)}
@@ -72,30 +64,26 @@ def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) 
                 configurations.append(one)
                 counts[place] += 1
     started_from = tuple(
-        StartedFrom(
-            study.name, count, found.count(None), len(learned[study.name].values) if study.name in learned else 0
-        )
+        StartedFrom(study.name, count, found.count(None))
         for study, count, found in zip(studies, counts, adopted, strict=True)
     )
-    kept = [one for one in learned.values() if one.values]
-    return WarmStart(default if configurations else None, configurations, started_from, kept)
+    return WarmStart(default if configurations else None, configurations, started_from)
 
 
 def _studies(principal: Principal, spec: StudySpec) -> list[Study]:
     """Return the studies to start from, in the order of the spec."""
     if not spec.start_from:
         return []
-    names = [one.study for one in spec.start_from]
-    for name in names:
+    for name in spec.start_from:
         # A token that is limited to one study must not read the results of another.
         require(principal, Action.STUDY_READ, name)
-    found = {study.name: study for study in access.rows(Study, principal).filter(name__in=names)}
+    found = {study.name: study for study in access.rows(Study, principal).filter(name__in=spec.start_from)}
     component = "" if spec.execution is None else spec.execution.component
-    for index, name in enumerate(names):
+    for index, name in enumerate(spec.start_from):
         field = f"start_from[{index}]"
         if name not in found:
             raise InvalidInput(field, name, "the name of an existing study", code="study_not_found")
         if found[name].component != component:
             allowed = f"a study of the component {component!r}" if component else "a study without a component"
             raise InvalidInput(field, name, allowed, code="other_component", component=found[name].component)
-    return [found[name] for name in names]
+    return [found[name] for name in spec.start_from]

@@ -86,14 +86,6 @@ def set_values(message: MutableMapping[str, tuning_pb2.Value], values: Mapping[s
         set_value(message[name], value)
 
 
-def _start_from(spec: tuning_pb2.StudySpec) -> list[object]:
-    """Return the entries of `start_from`. Raises InvalidInput (`learn_from[<n>]`) for a study that is not one."""
-    for index, name in enumerate(spec.learn_from):
-        if name not in spec.start_from:
-            raise InvalidInput(f"learn_from[{index}]", name, "a study of start_from")
-    return [{"study": name, "learn": True} if name in spec.learn_from else name for name in spec.start_from]
-
-
 def duration(seconds: float) -> Duration:
     """Return a length of time as a message."""
     whole = int(seconds)
@@ -199,8 +191,8 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         }
     if spec.HasField("trial_timeout"):
         data["trial_timeout_seconds"] = seconds(spec.trial_timeout)
-    if spec.start_from or spec.learn_from:
-        data["start_from"] = _start_from(spec)
+    if spec.start_from:
+        data["start_from"] = list(spec.start_from)
     if spec.description:
         data["description"] = spec.description
     if spec.HasField("job"):
@@ -385,8 +377,7 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         message.execution.placement.spread = execution.placement.spread
     if spec.trial_timeout_seconds is not None:
         message.trial_timeout.CopyFrom(duration(spec.trial_timeout_seconds))
-    message.start_from.extend(one.study for one in spec.start_from)
-    message.learn_from.extend(one.study for one in spec.start_from if one.learn)
+    message.start_from.extend(spec.start_from)
     if known := spec.job.to_json():
         message.job.CopyFrom(tuning_pb2.JobMetadata(**known))
     return message
@@ -490,7 +481,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
     if study.final_check is not None:
         message.search_end_reason = study.final_check["reason"]
     for one in spec_of(study).started_from:
-        message.started_from.add(**one.to_json())
+        message.started_from.add(study=one.study, taken=one.taken, passed_over=one.passed_over)
     return message
 
 

@@ -8,12 +8,12 @@
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
                    "placement": {"exclusive", "spread"}} or null,
-     "start_from": [names of earlier studies, or {"study": name, "learn": true}], "description": Markdown,
+     "start_from": [names of earlier studies], "description": Markdown,
      "job": {"user", "name", "program", "command", "nodes"}}
 
 Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
 "reason", "options"} where the algorithm is one that chooses another; with "start_from" its result, "started_from":
-[{"study", "taken", "passed_over", "learned"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
+[{"study", "taken", "passed_over"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
 (`edit_records.py`).
 """
 
@@ -137,34 +137,16 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class StartFrom:
-    """An earlier study to start from. `learn`: its results, too, serve the algorithm as knowledge."""
-
-    study: str
-    learn: bool = False
-
-    def to_json(self) -> JsonValue:
-        return {"study": self.study, "learn": True} if self.learn else self.study
-
-
-@dataclass(frozen=True, slots=True)
 class StartedFrom:
     """The contribution of an earlier study to one that starts from it: how many of its best configurations were taken,
-    how many were passed over because they lie outside of the new space, and from how many of its runs the algorithm
-    learns."""
+    and how many were passed over because they lie outside of the new space."""
 
     study: str
     taken: int
     passed_over: int
-    learned: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "study": self.study,
-            "taken": self.taken,
-            "passed_over": self.passed_over,
-            "learned": self.learned,
-        }
+        return {"study": self.study, "taken": self.taken, "passed_over": self.passed_over}
 
 
 # Compared by identity: spec_of gives the same object again, until the study's space changes.
@@ -173,11 +155,11 @@ class StudySpec:
     """A spec whose shape was checked; names and options of algorithm and policies are for `trials/method.py`.
 
     `resampling` None: what suits the algorithm. `trial_timeout_seconds`: after this time another client gets a trial of
-    a study without `execution`. `stopping` and `final_check` are JSON as it came. `space_version`: 1
-    for the space that the study was created with, one more with each change of it. `start_from`: the studies whose
-    best configurations were to be measured first, and `started_from` what came of each. `edited`: the space with
-    its edits, None before the first; `edits`: the records of these edits. `problem` has the space that is searched now.
-    `job`: the job that the study tunes, by which later jobs match its result (`service/matching`).
+    a study without `execution`. `stopping` and `final_check` are JSON as it came. `space_version`: 1 for the space that
+    the study was created with, one more with each change of it. `start_from`: names of the studies whose best
+    configurations were to be measured first, and `started_from` what came of each. `edited`: the space with its edits,
+    None before the first; `edits`: the records of these edits. `problem` has the space that is searched now. `job`: the
+    job that the study tunes, by which later jobs match its result (`service/matching`).
     """
 
     problem: Problem
@@ -194,7 +176,7 @@ class StudySpec:
     execution: Execution | None = None
     trial_timeout_seconds: float | None = None
     space_version: int = 1
-    start_from: tuple[StartFrom, ...] = ()
+    start_from: tuple[str, ...] = ()
     started_from: tuple[StartedFrom, ...] = ()
     description: str = ""
     job: JobMetadata = job_metadata.UNSAID
@@ -278,7 +260,7 @@ class StudySpec:
                 "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
             },
             **({} if self.trial_timeout_seconds is None else {"trial_timeout_seconds": self.trial_timeout_seconds}),
-            **({"start_from": [one.to_json() for one in self.start_from]} if self.start_from else {}),
+            **({"start_from": list(self.start_from)} if self.start_from else {}),
             **({"description": self.description} if self.description else {}),
             **({"job": self.job.to_json()} if self.job.to_json() else {}),
         }
@@ -420,31 +402,16 @@ def _trial_timeout(data: object, execution: Execution | None) -> float | None:
     return _seconds("trial_timeout_seconds", data)
 
 
-def _start_from(data: object) -> tuple[StartFrom, ...]:
+def _start_from(data: object) -> tuple[str, ...]:
     if data is None:
         return ()
     if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_EARLIER:
         raise InvalidInput("start_from", data, f"a list of at most {MOST_EARLIER} names of studies")
-    found: list[StartFrom] = []
-    for index, entry in enumerate(data):
-        one = _start(f"start_from[{index}]", entry)
-        if any(one.study == other.study for other in found):
-            raise InvalidInput(f"start_from[{index}]", one.study, "each study once")
-        found.append(one)
-    return tuple(found)
-
-
-def _start(field: str, data: object) -> StartFrom:
-    """Return an entry of `start_from`: the name of a study, or an object with `study` and `learn`."""
-    if not isinstance(data, Mapping):
-        check_name(field, data)
-        return StartFrom(str(data))
-    entry = _object(field, data, {"study", "learn"})
-    learn = False if entry.get("learn") is None else entry["learn"]
-    check_name(f"{field}.study", entry.get("study"))
-    if not isinstance(learn, bool):
-        raise InvalidInput(f"{field}.learn", learn, "true or false")
-    return StartFrom(entry["study"], learn)
+    for index, name in enumerate(data):
+        check_name(f"start_from[{index}]", name)
+        if name in data[:index]:
+            raise InvalidInput(f"start_from[{index}]", name, "each study once")
+    return tuple(data)
 
 
 def _description(data: object) -> str:
@@ -509,7 +476,11 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
         # Checks that are older than this part of them go on without it.
         data["final_check"] = {"effects": 0, **data["final_check"]}
     choice, version = data.pop("algorithm_choice", None), data.pop("space_version", 1)
-    started = tuple(StartedFrom(**one) for one in data.pop("started_from", ()))
+    # Studies whose algorithm learned from earlier ones go on without that. Such an entry is {"study", "learn"}, and the
+    # result has "learned".
+    if data.get("start_from"):
+        data["start_from"] = [one["study"] if isinstance(one, Mapping) else one for one in data["start_from"]]
+    started = tuple(StartedFrom(one["study"], one["taken"], one["passed_over"]) for one in data.pop("started_from", ()))
     edited, edits = data.pop("edited", None), tuple(EditRecord.from_json(one) for one in data.pop("edits", ()))
     if edited is not None:
         # The searched space follows from the declared one. Its own JSON need not be a space that a user may declare.

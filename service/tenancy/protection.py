@@ -54,7 +54,9 @@ SELECT relation.relname,
         FROM aclexplode(relation.relacl) AS granted JOIN pg_roles AS role ON role.oid = granted.grantee
         WHERE role.rolname = %s)
 FROM pg_class AS relation
-WHERE relation.relnamespace = 'public'::regnamespace AND relation.relname = ANY(%s)
+WHERE relation.relkind IN ('r', 'p') AND relation.relnamespace = 'public'::regnamespace
+    AND (relation.relname = ANY(%s) OR EXISTS (SELECT FROM pg_attribute AS attribute
+        WHERE attribute.attrelid = relation.oid AND attribute.attname = 'tenant_id' AND NOT attribute.attisdropped))
 """
 _TABLES = """
 SELECT relation.relname, relation.relrowsecurity, relation.relforcerowsecurity,
@@ -102,16 +104,16 @@ def ensure_role(name: str, password: str | None) -> None:
 def protect(using: str = DEFAULT_DB_ALIAS) -> None:
     """Bring policies and grants up to date, as the tables' owner. The service's role must exist.
 
-    Correct ones stay unchanged, because the service may be running.
+    Every table with tenants' rows gets them, also one that only an older version still uses. Correct ones stay
+    unchanged, because the service may be running.
     """
     role = sql.Identifier(settings.TRIMTAB_SERVICE_ROLE)
-    owned = tables()
+    grants = {**_COMMON, AuditEntry._meta.db_table: _KEPT}
     with connections[using].cursor() as cursor:
-        cursor.execute(_STATE, [settings.TRIMTAB_SERVICE_ROLE, [*owned, *_COMMON]])
+        cursor.execute(_STATE, [settings.TRIMTAB_SERVICE_ROLE, list(_COMMON)])
         for table, protected, privileges in cursor.fetchall():
-            model = owned.get(table)
-            granted = _COMMON[table] if model is None else _KEPT if issubclass(model, AuditEntry) else _ALL
-            statements = [] if model is None or protected == _PROTECTED else _PROTECT
+            granted = grants.get(table, _ALL)
+            statements = [] if table in _COMMON or protected == _PROTECTED else _PROTECT
             if privileges != sorted(granted.split(", ")):
                 statements = [
                     *statements,

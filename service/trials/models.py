@@ -19,11 +19,3 @@ class DesignerState(TenantOwned):
     # revision at the computation}; null for algorithms without a model.
     recommendation = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
-
-
-class StudyLessons(TenantOwned):
-    """The results of earlier studies from which the algorithm of a study learns, copied at its creation."""
-
-    study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
-    # A list of core `Lesson`s.
-    lessons = ExactJSONField()

@@ -19,7 +19,6 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q
 
-from service.core.lesson import Lesson
 from service.core.lifecycle import TrialState
 from service.core.remembered import Remembered
 from service.core.space import Configuration
@@ -32,7 +31,7 @@ from service.studies.specs import StudySpec, budget_of, spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials.method import method_of
-from service.trials.models import DesignerState, StudyLessons
+from service.trials.models import DesignerState
 from service.tuner.tuner import Tuner
 
 # Creation time is part of the key because a database that was emptied gives its keys again.
@@ -135,24 +134,11 @@ def as_pending(configurations: Sequence[Configuration], first_number: int) -> li
 
 
 def _make(found: Snapshot, spec: StudySpec) -> Learner:
-    learner = Learner(Tuner(spec.problem, replace(method_of(spec), lessons=_lessons(found, spec))), 0)
+    learner = Learner(Tuner(spec.problem, method_of(spec)), 0)
     stored = access.rows(DesignerState, found.principal).filter(study_id=found.study.pk).first()
     if stored is not None:
         learner.tuner.load(stored.state)
     return learner
-
-
-def _lessons(found: Snapshot, spec: StudySpec) -> list[Lesson]:
-    """Return the results of earlier studies from which the study learns, in its present space."""
-    if not any(one.learned for one in spec.started_from):
-        return []
-    stored = access.rows(StudyLessons, found.principal).get(study_id=found.study.pk)
-    lessons = []
-    for one in stored.lessons:
-        runs = zip(map(spec.present, one["configurations"]), one["values"], strict=True)
-        inside = [(configuration, value) for configuration, value in runs if configuration is not None]
-        lessons.append(Lesson(one["study"], [run for run, _ in inside], [value for _, value in inside]))
-    return lessons
 
 
 def _feed(found: Snapshot, spec: StudySpec, learner: Learner) -> list[TrialRecord]:

@@ -333,10 +333,7 @@ def test_a_study_starts_from_earlier_ones_as_its_plan_says(api: Api) -> None:
     measured(api, "two", 0.2)
     space = {"parameters": [{**SPEC["space"]["parameters"][0], "max": 0.6}, SPEC["space"]["parameters"][1]]}
     spec = {**SPEC, "space": space, "start_from": ["one", "two"]}
-    reported = [
-        {"study": "one", "taken": 1, "passed_over": 1, "learned": 0},
-        {"study": "two", "taken": 1, "passed_over": 0, "learned": 0},
-    ]
+    reported = [{"study": "one", "taken": 1, "passed_over": 1}, {"study": "two", "taken": 1, "passed_over": 0}]
     planned = api.ok("POST", "/plans", {"spec": spec})
     assert (planned["started_from"], planned["spec"]["start_from"]) == (reported, ["one", "two"])
     body = {"name": "s", "spec": spec, "request_id": "r"}
@@ -355,21 +352,6 @@ def test_a_study_starts_from_earlier_ones_as_its_plan_says(api: Api) -> None:
     assert exported.count(b",earlier,") == 2
     entries = api.ok("GET", "/audit?target=study/s")["entries"]
     assert [entry["detail"] for entry in entries if entry["action"] == "study.create"] == [{"started_from": reported}]
-
-
-def test_a_study_that_learns_says_so_and_its_file_too(api: Api) -> None:
-    measured(api, "one", 0.1, 0.9)
-    entry = {"study": "one", "learn": True}
-    created = api.ok(
-        "POST", "/studies", {"name": "s", "spec": {**SPEC, "algorithm": {"name": "gp"}, "start_from": [entry]}}
-    )
-    assert created["started_from"] == [{"study": "one", "taken": 2, "passed_over": 0, "learned": 2}]
-    assert created["spec"]["start_from"] == [entry]
-    file = "objectives: [{minimize: seconds}]\nparameters: {x: {type: float, min: 0, max: 1}}\nalgorithm: gp\n"
-    start = "start_from:\n- study: one\n  learn: true\n"
-    assert api.ok("POST", "/plans", {"file": file + start})["spec"]["start_from"] == [entry]
-    refused = api.refused(400, "invalid_argument", "POST", "/plans", {"file": file + start.replace("true", "often")})
-    assert refused["data"]["field"] == "start_from[0].learn"
 
 
 def test_a_study_that_starts_from_none_says_so(api: Api) -> None:

@@ -25,7 +25,7 @@ from service.studies.models import Artifact, Trial
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal, Role
 from service.trials.ask import ask as ask_trials
-from service.trials.models import DesignerState, StudyLessons
+from service.trials.models import DesignerState
 from service.trials.quotas import meter
 from service.trials.tell import report_measurement
 from tests.factories.domain import make_component, make_execution, make_principal, make_spec
@@ -87,7 +87,6 @@ def furnish() -> Furnished:
     access.add(principal, LoginCode(digest=digest, actor=SECRET, expires_at=Now()))
     study = selectors.get_study(principal, STUDY)
     access.add(principal, DesignerState(study=study, state={"secret": SECRET}))
-    access.add(principal, StudyLessons(study=study, lessons=[{"study": SECRET, "configurations": [], "values": []}]))
     access.add(principal, StudyInsight(study=study, data={"secret": SECRET}, asked_at=None))
     summaries.summarise(principal, study.pk)
     meter.add_worker_seconds(principal, 1.0)

@@ -245,10 +245,6 @@ def test_the_best_of_earlier_studies_are_measured_first(client: trimtab.Client, 
         ("earlier", {"x": 0.5, "n": 1}),
         ("earlier", {"x": 0.7, "n": 1}),
     ]
-    learning = trimtab.StartFrom(name, learn=True)
-    other = make_study(client, f"{name}-5", **{**arguments, "start_from": learning}, algorithm="gp")
-    assert other.status.started_from[0].learned > 0
-    assert client.get_study(other.name).spec.start_from == (learning,)
     with pytest.raises(trimtab.errors.InvalidInput) as caught:
         make_study(client, f"{name}-3", start_from=[name, f"{name}-4"])
     assert (caught.value.code, caught.value.data["field"]) == ("study_not_found", "start_from[1]")

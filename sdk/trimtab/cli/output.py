@@ -110,11 +110,10 @@ def result_json(study: "Study") -> dict[str, object]:
 
 
 def say_start(study: "Study") -> None:
-    """Print what comes from each earlier study."""
+    """Print how many configurations come from each earlier study."""
     for one in study.status.started_from:
         outside = f"; {one.passed_over} lie outside the new space and are skipped" if one.passed_over else ""
-        learned = f"; the algorithm learns from {one.learned} of its runs" if one.learned else ""
-        say(f"Started from {one.study}: {one.taken} of its best configurations are measured first{outside}{learned}.")
+        say(f"Started from {one.study}: {one.taken} of its best configurations are measured first{outside}.")
 
 
 def trial_json(trial: Trial) -> dict[str, object]:

@@ -164,7 +164,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     study = api("GET", f"/studies/{name}")
     assert study["tags"] == ["by hand", "made"]
     assert study["spec"]["space"]["parameters"] == [{"name": "n", "type": "int", "min": 0, "max": 3, "default": 3}]
-    assert study["started_from"] == [{"study": earlier, "taken": 2, "passed_over": 1, "learned": 0}]
+    assert study["started_from"] == [{"study": earlier, "taken": 2, "passed_over": 1}]
     expect(page.get_by_text("completed").first).to_be_visible()
     expect(page.get_by_role("link", name=earlier)).to_be_visible()
     note = page.get_by_role("group").filter(has_text="Description")

@@ -224,7 +224,7 @@ def test_create_a_study_that_starts_from_an_earlier_one(
     (trial,) = client.get_study(f"{name}-2").trials()
     assert (trial.origin, trial.params) == ("earlier", {"x": 0.5, "alg": "b"})
     shown = json.loads(shell.succeed("study", "show", f"{name}-2", "--json"))
-    assert shown["started_from"] == [{"study": name, "taken": 1, "passed_over": 0, "learned": 0}]
+    assert shown["started_from"] == [{"study": name, "taken": 1, "passed_over": 0}]
     assert shown["spec"]["start_from"] == [name]
     path.write_text(STUDY.format(name=f"{name}-3") + "start_from: [no-study]\n")
     assert "start_from[0]: 'no-study'" in shell.fail("study", "create", str(path))

@@ -13,11 +13,14 @@ from service.planning.create import create_study, delete_study
 from service.planning.plan import plan
 from service.studies import selectors
 from service.studies.models import Study, Trial
-from service.studies.specs import StartedFrom, StartFrom, spec_of
+from service.studies.specs import StartedFrom, forget, spec_of
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
+from service.trials import messages, tuners
+from service.trials.ask import ask as ask_trials
 from service.trials.tell import add_trial, fail_trial
+from service.workers import compute
 from tests.factories.domain import ask, make_execution, make_principal, make_spec, refused, study_name, tell
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -171,7 +174,30 @@ def test_created_again_with_the_same_request_it_is_the_same_study(principal: Pri
     # The answer is as before, even if the earlier study is gone.
     delete_study(principal, earlier)
     again = create_study(principal, name, spec, request_id="r")
-    assert (again.pk, again.trial_count, spec_of(again).start_from) == (made.pk, 1, (StartFrom(earlier),))
+    assert (again.pk, again.trial_count, spec_of(again).start_from) == (made.pk, 1, (earlier,))
+
+
+def test_a_study_whose_algorithm_learned_in_an_older_version_goes_on(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "send", lambda _: None)
+    earlier = make_earlier(principal, {0.1: 1.0})
+    study = start(principal, earlier, algorithm={"name": "gp"})
+    learned = {
+        **study.spec,
+        "start_from": [{"study": earlier, "learn": True}],
+        "started_from": [{"study": earlier, "taken": 1, "passed_over": 0, "learned": 1}],
+    }
+    access.rows(Study, principal).filter(pk=study.pk).update(spec=learned)
+    forget(study)
+    tuners._learners.clear()
+    (trial,) = ask(principal, study.name)
+    tell(principal, study.name, trial)
+    operation = ask_trials(principal, study.name).operation
+    compute.compute(operation.id)
+    assert len(selectors.get_operation(principal, operation.id).trials) == 1
+    stored = selectors.get_study(principal, study.name)
+    assert (spec_of(stored).start_from, spec_of(stored).started_from) == ((earlier,), (StartedFrom(earlier, 1, 0),))
 
 
 def test_another_tenant_s_study_is_not_found_and_nothing_is_created(principal: Principal) -> None:
@@ -209,6 +235,7 @@ def test_a_token_for_one_study_reads_no_other(principal: Principal) -> None:
         (False, "start_from"),
         ([3], "start_from[0]"),
         (["no name"], "start_from[0]"),
+        ([{"study": "a", "learn": True}], "start_from[0]"),
     ],
 )
 def test_invalid_names_of_earlier_studies_are_refused(principal: Principal, given: object, field: str) -> None:

@@ -1,11 +1,13 @@
 """The description and the job in the spec of a study."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from service.core.errors import InvalidInput
-from service.studies.specs import parse
+from service.studies.models import Study
+from service.studies.specs import StartedFrom, parse, spec_of
 
 SPEC: dict[str, Any] = {
     "space": {"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}]},
@@ -72,3 +74,20 @@ def test_a_job_is_refused(job: object, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse({**SPEC, "job": job})
     assert caught.value.data["field"] == field
+
+
+def test_a_study_that_learned_from_earlier_ones_starts_from_them_alone() -> None:
+    """An older version stored such entries."""
+    stored = {
+        **parse(SPEC).stored(),
+        "start_from": [{"study": "one", "learn": True}, "two"],
+        "started_from": [
+            {"study": "one", "taken": 3, "passed_over": 1, "learned": 40},
+            {"study": "two", "taken": 2, "passed_over": 0, "learned": 0},
+        ],
+    }
+    spec = spec_of(Study(pk=1, created_at=datetime(2026, 11, 24, tzinfo=UTC), spec=stored))
+    assert spec.start_from == ("one", "two")
+    assert spec.started_from == (StartedFrom("one", 3, 1), StartedFrom("two", 2, 0))
+    again = spec_of(Study(pk=2, created_at=datetime(2026, 11, 24, tzinfo=UTC), spec=spec.stored()))
+    assert (again.start_from, again.started_from) == (spec.start_from, spec.started_from)

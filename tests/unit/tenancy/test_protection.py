@@ -11,11 +11,12 @@ import pytest
 from django.db import DataError, ProgrammingError, connection, transaction
 
 from service.fleet.models import Agent
+from service.planning.create import create_study, delete_study
 from service.tenancy import access, audit, protection
 from service.tenancy.cursor import acting
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
-from tests.factories.domain import make_principal
+from tests.factories.domain import make_principal, make_spec, study_name
 
 Execute = Callable[[str], list[Any]]
 
@@ -172,6 +173,26 @@ def test_a_new_table_without_a_policy_is_a_fault(as_owner: Execute) -> None:
         assert any("'forgotten' has no row-level security" in fault for fault in protection.faults())
     finally:
         as_owner("DROP TABLE forgotten")
+
+
+def test_a_table_that_only_an_older_version_uses_is_protected_and_follows_its_study(principal: Principal) -> None:
+    stranger = make_principal()
+    pairs = [(one, create_study(one, study_name(), make_spec())) for one in (principal, stranger)]
+    with connection.cursor() as cursor:
+        for one, study in pairs:
+            with acting(one.tenant_id):
+                insert = "INSERT INTO pipeline_studylessons (tenant_id, study_id, lessons) VALUES (%s, %s, '[]')"
+                cursor.execute(insert, [one.tenant_id, study.pk])
+
+        def left(one: Principal) -> list[Any]:
+            with acting(one.tenant_id):
+                cursor.execute("SELECT study_id FROM pipeline_studylessons")
+                return [row[0] for row in cursor.fetchall()]
+
+        (_, mine), (_, theirs) = pairs
+        assert (left(principal), left(stranger)) == ([mine.pk], [theirs.pk])
+        delete_study(principal, mine.name)
+        assert (left(principal), left(stranger)) == ([], [theirs.pk])
 
 
 def test_a_role_that_no_policy_holds_for_is_a_fault(postgres_url: str, as_owner: Execute) -> None:

@@ -94,22 +94,6 @@ class ScalarField(serializers.JSONField):
     """One value of a parameter."""
 
 
-@extend_schema_field(
-    {
-        "oneOf": [
-            {"type": "string"},
-            {
-                "type": "object",
-                "properties": {"study": {"type": "string"}, "learn": {"type": "boolean"}},
-                "required": ["study"],
-            },
-        ]
-    }
-)
-class StartFromField(serializers.JSONField):
-    """An earlier study to start from. The study's spec checks it."""
-
-
 class StateField(serializers.ChoiceField):
     """One state of an enumeration. The error names all states."""
 

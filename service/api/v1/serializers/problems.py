@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ObjectField, ScalarField, ScalarsField, StartFromField
+from service.api.v1.serializers.fields import ObjectField, ScalarField, ScalarsField
 
 
 class ConditionSerializer(serializers.Serializer[Any]):
@@ -154,10 +154,9 @@ class StudySpecSerializer(serializers.Serializer[Any]):
         help_text="Without an execution: after this time another client gets a trial that has no result yet.",
     )
     start_from = serializers.ListField(
-        child=StartFromField(),
+        child=serializers.CharField(),
         required=False,
-        help_text="At most 5 earlier studies of the same component, each by its name. Their best configurations are "
-        'measured first. {"study": name, "learn": true}: the algorithm learns from the results, too.',
+        help_text="At most 5 earlier studies of the same component. Their best configurations are measured first.",
     )
     description = serializers.CharField(
         required=False, help_text="Note on the study in Markdown, at most 10,000 characters."

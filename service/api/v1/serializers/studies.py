@@ -121,7 +121,6 @@ class StartedFromSerializer(serializers.Serializer[Any]):
     passed_over = serializers.IntegerField(
         help_text="Number of its best configurations that are outside the new study's space."
     )
-    learned = serializers.IntegerField(help_text="Number of its runs from which the algorithm learns.")
 
 
 class ParameterEffectSerializer(serializers.Serializer[Any]):

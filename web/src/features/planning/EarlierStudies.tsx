@@ -22,7 +22,7 @@ export function EarlierStudies({ draft, plan }: Props) {
   const { start_from: value } = draft.file;
   const isList = Array.isArray(value);
   // If the file has a single name in place of a list, the service reports the error.
-  const chosen: string[] = isList ? value.map(nameOf) : value === undefined || value === null ? [] : [textOf(value)];
+  const chosen: string[] = isList ? value.map(textOf) : value === undefined || value === null ? [] : [textOf(value)];
   function add(name: string) {
     if (isList) draft.set(["start_from", value.length], name);
     else draft.set(["start_from"], [...chosen, name]);
@@ -89,11 +89,6 @@ function Choice({ component, chosen, onAdd }: ChoiceProps) {
       onChoose={onAdd}
     />
   );
-}
-
-/** Return the name in an entry: the entry itself, or its `study`. */
-function nameOf(entry: unknown): string {
-  return textOf(typeof entry === "object" && entry !== null && "study" in entry ? entry.study : entry);
 }
 
 /** Return how many configurations the plan takes from a study. */

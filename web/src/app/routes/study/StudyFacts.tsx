@@ -84,17 +84,12 @@ export function StudyFacts({ study }: { study: Study }) {
           <div>
             <dt>{t`Started from`}</dt>
             <dd>
-              {study.started_from.map(({ study: earlier, taken, learned }) => (
+              {study.started_from.map(({ study: earlier, taken }) => (
                 <span key={earlier}>
                   <Link to="/studies/$name" params={{ name: earlier }}>
                     {earlier}
                   </Link>{" "}
                   <span className={styles.soft}>{plural(taken, { one: "# configuration", other: "# configurations" })}</span>
-                  {learned === 0 ? null : (
-                    <span className={styles.soft}>
-                      {plural(learned, { one: "the algorithm learns from # run", other: "the algorithm learns from # runs" })}
-                    </span>
-                  )}
                 </span>
               ))}
             </dd>
