@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from service.core.errors import InvalidInput, JsonValue, shorten
-from service.core.lesson import Lesson
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
@@ -57,13 +56,6 @@ class Algorithm(ABC):
         self.problem = problem
         self.seed = seed
         self.options = options
-
-    def learn(self, lessons: Sequence[Lesson]) -> None:  # noqa: B027 - most algorithms cannot use them
-        """Take the results of earlier studies as knowledge, once and before any trial.
-
-        They are not trials of this study. An algorithm whose entry does not say `learns_from_studies` ignores
-        them.
-        """
 
     def update(self, finished: Sequence[TrialRecord]) -> None:  # noqa: B027 - an algorithm may have nothing to learn
         """Learn from finished trials (COMPLETED, INFEASIBLE, FAILED, PRUNED). Each trial is passed exactly once."""

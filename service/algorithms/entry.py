@@ -32,6 +32,4 @@ class Entry:
     most_objectives: int | None = None
     opening: str = ""
     """The cheap algorithm whose suggestions a costly one begins with, for as long as its start design lasts."""
-    learns_from_studies: bool = False
-    """True if `Algorithm.learn` makes a difference."""
     check: Callable[[Problem, Mapping[str, JsonValue]], None] = allow

@@ -297,7 +297,6 @@ _ENTRIES: Mapping[str, Entry] = {
             implementation="service.algorithms.gp.algorithm:GpAlgorithm",
             options=GP_OPTIONS,
             opening="sobol",
-            learns_from_studies=True,
         ),
         Entry(
             name="botorch",

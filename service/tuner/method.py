@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from service.algorithms import registry
 from service.algorithms.auto import Choice
 from service.core.errors import InvalidInput, JsonValue
-from service.core.lesson import Lesson
 from service.core.problem import Problem
 from service.policies import noise, pruning, resampling
 from service.policies.check import FinalCheck
@@ -28,7 +27,7 @@ class Method:
     `resampling` None: if the problem is noisy, "adaptive" for an algorithm with a posterior, "closing" for any other
     one that learns, and otherwise "none". A trial is stopped as soon as one policy of `pruning` stops it. `budget`: the
     number of trials of the search, without the final check; None: no limit. `parallelism`: the number of trials at
-    once, if known. `lessons`: the results of earlier studies from which the algorithm learns.
+    once, if known.
     """
 
     algorithm: str = "auto"
@@ -43,7 +42,6 @@ class Method:
     final_check: FinalCheck | None = None
     budget: int | None = None
     parallelism: int = 1
-    lessons: Sequence[Lesson] = ()
 
     def completed(self, problem: Problem) -> Method:
         """Return the method with exact values of all options, and with defaults for options that are not given.

@@ -369,8 +369,6 @@ class Tuner:
                 seed=self.method.seed,
                 options=self.method.chosen_options(self.problem),
             )
-            if self.method.lessons:
-                algorithm.learn(self.method.lessons)
             if self._state is not None:
                 algorithm.load(self._state)
             if self._finished:

@@ -14,7 +14,6 @@ from service.algorithms import registry
 from service.algorithms.base import Algorithm, Batch, Cost
 from service.core.edits import Edit, EditedSpace
 from service.core.errors import InvalidInput
-from service.core.lesson import Lesson
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.ranges import with_ranges
@@ -74,22 +73,6 @@ OPTIONS: Mapping[str, Mapping[str, object]] = {"botorch": {"mc_samples": 8, "num
 
 def create(name: str, problem: Problem, seed: int = 0) -> Algorithm:
     return registry.create(name, problem, seed=seed, options=OPTIONS.get(name, {}))
-
-
-@every_algorithm
-def test_results_of_earlier_studies_leave_the_contract_as_it_is(name: str) -> None:
-    lesson = Lesson("earlier", [SMALL.space.default()] * 2, [2.0, 3.0])
-    first: list[Batch] = []
-    for _ in range(2):
-        algorithm = create(name, SMALL)
-        algorithm.learn([lesson])
-        first.append(algorithm.suggest(3, cursor=0))
-        assert algorithm.suggest(3, cursor=0) == first[-1]
-        assert all(SMALL.space.feasible(one) for one in first[-1].configurations)
-    assert first[0] == first[1]
-    plain = create(name, SMALL).suggest(3, cursor=0)
-    chosen = registry.resolve(name, SMALL, OPTIONS.get(name, {})).name
-    assert registry.describe(chosen).learns_from_studies == (first[0].configurations != plain.configurations)
 
 
 def seconds(configuration: Configuration) -> float:

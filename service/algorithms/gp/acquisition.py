@@ -61,8 +61,8 @@ class LogNoisyExpectedImprovement(Analytic):
         self._best = torch.cat([known, least]).amax(0)
 
     def values(self, rows: Tensor) -> Tensor:
-        mean, white, deviation = self._posterior.project(rows)
-        means = mean[:, None] + white.T @ self._white
+        white, deviation = self._posterior.project(rows)
+        means = self._posterior.prior_mean + white.T @ self._white
         improvement = log_improvement_of((means - self._best) / deviation[:, None])
         return improvement.logsumexp(1) - math.log(improvement.shape[1]) + deviation.log()
 
@@ -83,8 +83,8 @@ class LogProbability(Analytic):
         self._posterior, self._least, self._noise = posterior, least, noise
 
     def values(self, rows: Tensor) -> Tensor:
-        mean, white, deviation = self._posterior.project(rows)
-        mean = mean + self._posterior.white @ white[: self._posterior.count]
+        white, deviation = self._posterior.project(rows)
+        mean = self._posterior.prior_mean + self._posterior.white @ white[: self._posterior.count]
         plain: Tensor = log_ndtr((mean - self._least) / (deviation.square() + self._noise).sqrt())
         return plain + _STEEPER * (plain - _LOG_DOUBTFUL).clamp_max(0.0)
 
@@ -111,31 +111,19 @@ class LogUncertainty(Analytic):
         self._posterior = posterior
 
     def values(self, rows: Tensor) -> Tensor:
-        _, _, deviation = self._posterior.project(rows)
+        _, deviation = self._posterior.project(rows)
         return deviation.log()
 
 
 class Average(Analytic):
-    """The logarithm of the weighted mean of acquisitions that are logarithms, one for each process of an ensemble."""
+    """The logarithm of the mean of several acquisitions that are logarithms, one for each process of an ensemble."""
 
-    def __init__(self, parts: Sequence[Analytic], weights: Sequence[float]) -> None:
+    def __init__(self, parts: Sequence[Analytic]) -> None:
         super().__init__(parts[0].model)
         self._parts = tuple(parts)
-        self._weights = torch.tensor(weights, dtype=torch.double).log()[:, None]
 
     def values(self, rows: Tensor) -> Tensor:
-        return (torch.stack([part.values(rows) for part in self._parts]) + self._weights).logsumexp(0)
-
-
-class Expected(Analytic):
-    """The posterior mean."""
-
-    def __init__(self, posterior: Posterior) -> None:
-        super().__init__(posterior.model)
-        self._posterior = posterior
-
-    def values(self, rows: Tensor) -> Tensor:
-        return self._posterior.mean(rows)
+        return (torch.stack([part.values(rows) for part in self._parts]) - math.log(len(self._parts))).logsumexp(0)
 
 
 class Sum(Analytic):

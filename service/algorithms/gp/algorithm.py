@@ -30,7 +30,6 @@ from service.algorithms.gp import multi
 from service.algorithms.gp.acquisition import (
     Analytic,
     Average,
-    Expected,
     LogNoisyExpectedImprovement,
     LogProbability,
     LogSavings,
@@ -45,11 +44,8 @@ from service.algorithms.gp.optimise import NUMERICAL, Search, isolated
 from service.algorithms.gp.region import MOST_LISTED, Region
 from service.algorithms.gp.runs import Runs
 from service.algorithms.gp.sensitivity import sensitivities
-from service.algorithms.gp.transfer import weighted
-from service.algorithms.gp.trend import Source
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
-from service.core.lesson import Lesson
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
@@ -110,13 +106,7 @@ class GpAlgorithm(ModelBased):
         conditional = any(one.condition is not None for one in problem.space.parameters)
         self._fits = Fits(self._layout, Active(self._region_of(())) if conditional else None)
         self._models: _Models | None = None
-        self._lessons: Sequence[Lesson] = ()
-        self._made_sources: Sequence[Source] | None = None
         self._multi = multi.Settings.of(problem, options)
-
-    def learn(self, lessons: Sequence[Lesson]) -> None:
-        self._lessons = [one for one in lessons if one.configurations]
-        self._made_sources, self._models = None, None
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
         if finished:
@@ -193,38 +183,15 @@ class GpAlgorithm(ModelBased):
     def _ensemble(self, runs: Runs, name: str) -> Ensemble:
         """Return the processes of one objective, or of a weighting of several."""
         first, *others = Prior.pair(self._layout, noisy=self.problem.noisy)
-        kind = Kind(name, "bent", first, robust=self.problem.noisy)
-        ensemble = self._fits.ensemble(runs, kind, others)
-        return weighted(ensemble, self._fits, runs, kind, others, self._sources()) if self._lessons else ensemble
-
-    def _sources(self) -> Sequence[Source]:
-        """Return the processes of the earlier studies."""
-        if self._made_sources is None:
-            sign = float(self.problem.signs()[0])
-            prior, *_ = Prior.pair(self._layout, noisy=self.problem.noisy)
-            kind = Kind("source", "bent", prior, robust=self.problem.noisy)
-            found = []
-            for lesson in self._lessons:
-                runs = Runs.of(self._encoding.encode(lesson.configurations), sign * np.array(lesson.values))
-                found.append(Source(lesson.study, runs.digest(""), runs, self._fits.process(runs, kind).alone))
-            self._made_sources = found
-        return self._made_sources
+        return self._fits.ensemble(runs, Kind(name, "bent", first, robust=self.problem.noisy), others)
 
     # Suggestions
-
-    def _starts(self, begun: int) -> bool:
-        """Return whether the start design has the next configuration.
-
-        With lessons, it has only every second one. The others are where an earlier study was best. If that study
-        misleads, only a comparison with other places shows it.
-        """
-        return super()._starts(begun) and (not self._lessons or begun % 2 == 1)
 
     def _best(self, region: Region, running: Sequence[Configuration], taken: set[str]) -> Configuration | None:
         """Return the free configuration with the best score; None if all are taken."""
         random = self._random(len(running))
         found: Configuration | None = None
-        if self._begun(0) or self._lessons:
+        if self._begun(0):
             try:
                 with isolated(int(random.integers(2**31)), self._threads):
                     acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
@@ -244,10 +211,6 @@ class GpAlgorithm(ModelBased):
         for process in models.constraints:
             kept = float(process.scale.apply(np.zeros(1))[0])
             parts.append(LogProbability(process.alone, least=kept, noise=0.0))
-        if not models.runs and (sources := self._sources()):
-            # Without measurements of its own, the study begins where the earlier ones were best.
-            parts.append(Average([Expected(one.posterior) for one in sources], [1.0 / len(sources)] * len(sources)))
-            return Sum(parts), np.vstack([one.runs.rows for one in sources])
         if not models.runs:
             # Without measurements, prefer configurations that may work and about which the least is known.
             rows, labels = models.labels.rows, -models.labels.values
@@ -260,9 +223,7 @@ class GpAlgorithm(ModelBased):
             # Without an acceptable configuration, only the probability of feasibility counts.
             incumbents = models.runs[0].rows
         elif len(ensembles) == 1:
-            (ensemble,) = ensembles
-            improvements = [self._improvement(one, incumbents, region, running, random) for one in processes]
-            parts.append(Average(improvements, ensemble.weights))
+            parts.append(Average([self._improvement(one, incumbents, region, running, random) for one in processes]))
         else:
             parts.append(multi.hypervolume(processes, incumbents, running, self._multi, random))
         if models.duration is not None:

@@ -25,7 +25,6 @@ from service.algorithms.gp.models import Layout, Points, Prior, surrogate
 from service.algorithms.gp.outcomes import NEGATED, OFFSETS, Scale, offsets
 from service.algorithms.gp.posterior import Posterior
 from service.algorithms.gp.runs import Runs
-from service.algorithms.gp.trend import Source, Trend, Trended
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 
@@ -49,8 +48,7 @@ class Kind:
 
     `shape`: "bent" values may be transformed by the logarithm that the evidence selects, "plain" values keep their
     differences, and "labels" are not scaled. `robust`: runs have noise and may have been disturbed. `given`: the
-    candidate offsets of the logarithm; empty: those that suit the values. `source`: the earlier study whose results are
-    part of the mean; only the rest is fitted.
+    candidate offsets of the logarithm; empty: those that suit the values.
     """
 
     name: str
@@ -58,7 +56,6 @@ class Kind:
     prior: Prior
     robust: bool = False
     given: tuple[float | None, ...] = ()
-    source: Source | None = None
 
     def offsets(self, runs: Runs) -> tuple[float | None, ...]:
         """Return the candidate offsets of the logarithm."""
@@ -70,23 +67,12 @@ class Kind:
         """Return the scale of the outcomes and the logarithm of its derivative."""
         return (NEGATED, 0.0) if self.shape == "labels" else Scale.of(runs.measured, offset)
 
-    def trend(self, runs: Runs, scale: Scale) -> Trend | None:
-        """Return the part of the mean that is not fitted; None without an earlier study."""
-        return None if self.source is None else self.source.trend(runs, scale.apply(runs.values))
-
-    def outcomes(self, runs: Runs, scale: Scale) -> FloatArray:
-        """Return the outcomes of n runs, [n], without the trend."""
-        trend = self.trend(runs, scale)
-        found = scale.apply(runs.values)
-        return found if trend is None else found - trend.values
-
 
 @dataclass(frozen=True)
 class Process:
     """A process fitted to `runs`: hyper-parameters `theta`, the points on which it is conditioned, their scale.
 
-    `inputs`: the transform of rows to those that the process compares. `trend`: the part of the mean that the points'
-    outcomes do not contain.
+    `inputs`: the transform of rows to those that the process compares.
     """
 
     layout: Layout
@@ -96,7 +82,6 @@ class Process:
     scale: Scale
     runs: Runs
     inputs: InputTransform | None = None
-    trend: Trend | None = None
 
     @property
     def noise(self) -> float:
@@ -107,30 +92,7 @@ class Process:
     def model(self) -> SingleTaskGP:
         """The process as a model of BoTorch."""
         mean = Conditioned(self.layout, self.theta, self.points).mean
-        if self.trend is None:
-            return surrogate(self.layout, self.prior, self.theta, self.points, mean, self.inputs)
-        points = replace(self.points, outcomes=self.outcomes)
-        return surrogate(self.layout, self.prior, self.theta, points, Trended(mean, self.trend), self.inputs)
-
-    @cached_property
-    def evidence(self) -> float:
-        """The log density of the measurements, up to a constant that processes of the same runs and scale share."""
-        kept = self.points.share > 0.0
-        points = replace(
-            self.points,
-            rows=self.points.rows[kept],
-            outcomes=self.points.outcomes[kept],
-            share=self.points.share[kept],
-            added=self.points.added[kept],
-        )
-        value, _ = Evidence(points, self.layout, self.prior).value(self.theta)
-        disturbed = int((points.added > 0.0).sum())
-        return value - disturbed * noise.price(len(points.rows)) - (0.0 if self.trend is None else self.trend.price)
-
-    @cached_property
-    def outcomes(self) -> FloatArray:
-        """The points' outcomes, [n], with the trend."""
-        return self.points.outcomes if self.trend is None else self.points.outcomes + self.trend.at(self.points.rows)
+        return surrogate(self.layout, self.prior, self.theta, self.points, mean, self.inputs)
 
     @cached_property
     def alone(self) -> Posterior:
@@ -144,26 +106,17 @@ class Process:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Processes fitted to the same runs on the same scale, under different priors or with different trends.
-
-    `weights`: the members' shares, whose sum is 1; by default all count equally.
-    """
+    """Processes fitted to the same runs on the same scale under different priors. All count equally."""
 
     members: tuple[Process, ...]
-    given: tuple[float, ...] = ()
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """The share of each member."""
-        return self.given or (1.0 / len(self.members),) * len(self.members)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations, [b] each, of the values without noise, in the metric's unit."""
         found = [process.scale.restore(*process.alone.predict(rows)) for process in self.members]
         means = np.array([mean for mean, _ in found])
-        mean = np.average(means, axis=0, weights=self.weights)
+        mean = means.mean(0)
         squares = [deviation**2 for _, deviation in found] + (means - mean) ** 2
-        return mean, np.sqrt(np.average(squares, axis=0, weights=self.weights))
+        return mean, np.sqrt(squares.mean(0))
 
     def noise(self) -> float:
         """Return the standard deviation of a run of the best known configuration, in the metric's unit.
@@ -174,7 +127,7 @@ class Ensemble:
         for process in self.members:
             best = process.alone.predict(process.points.rows)[0].max(keepdims=True)
             found.append(process.scale.restore(best, np.full(1, math.sqrt(process.noise)))[1][0])
-        return float(np.average(found, weights=self.weights))
+        return float(np.mean(found))
 
 
 @dataclass(frozen=True)
@@ -231,9 +184,8 @@ class Fits:
             self._remember(key, fit)
         theta = np.array(fit.theta)
         scale, _ = kind.scale(everything, fit.offset)
-        points = self._points(everything, kind, scale, fit.added(everything), theta)
-        trend = kind.trend(everything, scale)
-        return Process(self._layout, kind.prior, theta, points, scale, everything, self._inputs, trend)
+        points = self._points(everything, scale, fit.added(everything), theta)
+        return Process(self._layout, kind.prior, theta, points, scale, everything, self._inputs)
 
     def ensemble(self, runs: Runs, kind: Kind, others: Sequence[Prior]) -> Ensemble:
         """Return a process with the prior of `kind` and one with each of the `others`, on the scale of the first."""
@@ -276,7 +228,7 @@ class Fits:
         for offset in kind.offsets(first):
             scale, jacobian = kind.scale(first, offset)
             # Use only measurements, because the effect of bounds depends on the hyper-parameters.
-            points = first.points(kind.outcomes(first, scale), np.zeros(len(first)))
+            points = first.points(scale.apply(first.values), np.zeros(len(first)))
             theta, value = self._evidence(points, kind).fit(kind.prior.starts(self._layout), _ITERATIONS_FROM_SCRATCH)
             found.append((value + jacobian, _Fit(tuple(theta.tolist()), offset)))
             if kind.robust:
@@ -293,12 +245,12 @@ class Fits:
         theta, added = np.array(fit.theta), fit.added(runs)
         scale, _ = kind.scale(runs, fit.offset)
         for _ in range(_ROUNDS_WITH_BOUNDS):
-            theta, _ = self._evidence(self._points(runs, kind, scale, added, theta), kind).fit([theta], _ITERATIONS)
+            theta, _ = self._evidence(self._points(runs, scale, added, theta), kind).fit([theta], _ITERATIONS)
         return _made(runs, theta, fit.offset, added)
 
     def _robust(self, runs: Runs, kind: Kind, scale: Scale, fit: _Fit) -> tuple[float, _Fit]:
         """Return the evidence, less the price of each disturbed run, and the fit with these runs set aside."""
-        outcomes = kind.outcomes(runs, scale)
+        outcomes = scale.apply(runs.values)
         theta, value = np.array(fit.theta), -math.inf
         added = np.zeros(len(runs))
         price = 0.0
@@ -316,13 +268,13 @@ class Fits:
         theta, added = np.array(scratch.theta), scratch.added(runs)
         scale, _ = kind.scale(runs, scratch.offset)
         if kind.robust and (scratch.disturbed or theta[-1] > _NOISY):
-            added, _ = noise.pursue(runs, kind.outcomes(runs, scale), self._layout, theta, added)
-        points = self._points(runs, kind, scale, added, theta)
+            added, _ = noise.pursue(runs, scale.apply(runs.values), self._layout, theta, added)
+        points = self._points(runs, scale, added, theta)
         theta, _ = self._evidence(points, kind).fit([theta], _ITERATIONS)
         return _made(runs, theta, scratch.offset, added)
 
-    def _points(self, runs: Runs, kind: Kind, scale: Scale, added: FloatArray, theta: FloatArray) -> Points:
-        outcomes = kind.outcomes(runs, scale)
+    def _points(self, runs: Runs, scale: Scale, added: FloatArray, theta: FloatArray) -> Points:
+        outcomes = scale.apply(runs.values)
         points = runs.points(outcomes, added)
         if runs.bounded.any():
             points = with_bounds(points, runs.rows[runs.bounded], outcomes[runs.bounded], self._layout, theta)

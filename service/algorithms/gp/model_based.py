@@ -85,7 +85,7 @@ class ModelBased(Algorithm):
         found: list[Configuration] = []
         while len(found) < count:
             configuration: Configuration | None = None
-            if self._starts(self._begun(len(running))):
+            if self._begun(len(running)) < self._initial:
                 configuration, cursor = self._next_of_start(cursor, taken | set(self._keys), fixed)
             if configuration is None:
                 configuration = self._best(region, running, taken)
@@ -145,10 +145,6 @@ class ModelBased(Algorithm):
             if key(configuration) not in taken and self.problem.space.feasible(configuration):
                 return configuration
         return None
-
-    def _starts(self, begun: int) -> bool:
-        """Return whether the start design has the next configuration, after so many trials."""
-        return begun < self._initial
 
     @abstractmethod
     def _best(self, region: Region, running: Sequence[Configuration], taken: set[str]) -> Configuration | None:

@@ -21,7 +21,7 @@ from botorch.models.kernels import CategoricalKernel
 from botorch.models.transforms.input import InputTransform
 from gpytorch.constraints import Interval
 from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, ProductKernel, ScaleKernel
-from gpytorch.means import ConstantMean, Mean
+from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
@@ -192,13 +192,13 @@ def surrogate(
     prior: Prior,
     theta: FloatArray,
     points: Points,
-    mean: float | Mean,
+    mean: float,
     inputs: InputTransform | None = None,
 ) -> SingleTaskGP:
     """Return the process as a BoTorch model in evaluation mode, with these hyper-parameters and their priors.
 
-    `mean`: the constant mean, or the mean function. `inputs`: a transform of the rows, which leaves the points as they
-    are. The model has no prior of the noise, because each outcome has its own variance, which follows from `theta`.
+    `mean`: the constant mean. `inputs`: a transform of the rows, which leaves the points as they are. The model has no
+    prior of the noise, because each outcome has its own variance, which follows from `theta`.
     """
     split, choices = len(layout.numeric), len(layout.categorical)
     kernels: list[Kernel] = []
@@ -223,11 +223,8 @@ def surrogate(
         effects.variance = values
         effects.register_prior("variance_prior", density, "variance")
         covariance = covariance + effects
-    if isinstance(mean, Mean):
-        function = mean
-    else:
-        function = ConstantMean()
-        function.initialize(constant=torch.tensor(mean, dtype=torch.double))
+    constant = ConstantMean()
+    constant.initialize(constant=torch.tensor(mean, dtype=torch.double))
     variances = math.exp(theta[-1]) * points.share + points.added
     with gpytorch.settings.min_fixed_noise(double_value=_LEAST_NOISE):
         model = SingleTaskGP(
@@ -235,7 +232,7 @@ def surrogate(
             torch.from_numpy(points.outcomes)[:, None],
             train_Yvar=torch.from_numpy(variances)[:, None],
             covar_module=covariance,
-            mean_module=function,
+            mean_module=constant,
             outcome_transform=None,
             input_transform=inputs,
         )

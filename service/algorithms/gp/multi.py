@@ -133,8 +133,8 @@ class LogHypervolumeImprovement(Analytic):
     def values(self, rows: Tensor) -> Tensor:
         total = torch.zeros((), dtype=rows.dtype)
         for objective, (posterior, drawn) in enumerate(zip(self._posteriors, self._white, strict=True)):
-            prior_mean, white, deviation = posterior.project(rows)
-            mean = prior_mean[:, None] + white.T @ drawn
+            white, deviation = posterior.project(rows)
+            mean = posterior.prior_mean + white.T @ drawn
             low, high = self._low[..., objective], self._high[..., objective]
             total = total + _log_reach(mean[:, :, None], deviation[:, None, None], low, high)
         total = total.where((self._high > self._low).all(-1), -math.inf)

@@ -50,7 +50,7 @@ def pursue(
         ratio = np.maximum(residual**2 / variance, 1.0)
         gain = np.where(runs.bounded, 0.0, 0.5 * (ratio - 1.0 - np.log(ratio)))
         count = len(runs.measured)
-        prices = np.where(residual < 0.0, price(count), price(count, _BETTER))
+        prices = np.where(residual < 0.0, _price(count, _WORSE), _price(count, _BETTER))
         needed = leniency * prices
         kept = (added > 0.0) & (gain > _HYSTERESIS * needed)
         excess = np.where(gain > needed, gain - needed, 0.0)
@@ -68,7 +68,7 @@ def pursue(
     return added, float(prices[added > 0.0].sum())
 
 
-def price(count: int, share: float = _WORSE) -> float:
+def _price(count: int, share: float) -> float:
     """Return the log evidence that one disturbed run of `count` has to gain.
 
     It is the prior odds against a disturbance, whose prior share is given, and half a log n for one more parameter.

@@ -32,8 +32,6 @@ class Posterior:
         self.count = len(rows)
         with torch.no_grad():
             points = torch.cat([rows, model.transform_inputs(torch.from_numpy(extra))])
-            self._mean = model.mean_module
-            self._extra_mean = self._mean(points[self.count :])
             self._kernel = kernel_of(model, points)
             covariance = self._kernel(points)
             self.scale = float(covariance[0, 0])
@@ -43,7 +41,8 @@ class Posterior:
                 self.factor = psd_safe_cholesky(covariance + added.diag(), max_tries=6)
             except (NotPSDError, NanError) as error:
                 raise FloatingPointError("The covariance of the trials is not positive definite.") from error
-            missed = (model.train_targets - self._mean(rows))[:, None]
+            self.prior_mean = float(model.mean_module.constant)
+            missed = (model.train_targets - self.prior_mean)[:, None]
             own = self.factor[: self.count, : self.count]
             self.white = torch.linalg.solve_triangular(own, missed, upper=False)[:, 0]
             self._weights = torch.linalg.solve_triangular(own.T, self.white[:, None], upper=True)[:, 0]
@@ -51,26 +50,22 @@ class Posterior:
     def mean(self, rows: Tensor) -> Tensor:
         """Return the mean, [b], at b rows given only the n outcomes, without the cost of a deviation."""
         moved = self.model.transform_inputs(rows)
-        found: Tensor = self._mean(moved) + self._kernel(moved)[:, : self.count] @ self._weights
+        found: Tensor = self.prior_mean + self._kernel(moved)[:, : self.count] @ self._weights
         return found
 
-    def project(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return prior means, [b], whitened covariances, [n + m, b], and standard deviations, [b], of b rows.
-
-        The means are those before the outcomes change them, and the deviations those given all n + m values.
-        """
+    def project(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return whitened covariances, [n + m, b], of b rows, and standard deviations, [b], given all n + m values."""
         moved = self.model.transform_inputs(rows)
         white = torch.linalg.solve_triangular(self.factor, self._kernel(moved).T, upper=False)
-        return self._mean(moved), white, self._deviation(white)
+        return white, self._deviation(white)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations, [b] each, of the noise-free process given only the n outcomes."""
         means, deviations = [np.zeros(0)], [np.zeros(0)]
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(rows), _CHUNK):
-                mean, white, _ = self.project(part)
-                white = white[: self.count]
-                means.append((mean + self.white @ white).numpy())
+                white = self.project(part)[0][: self.count]
+                means.append((self.prior_mean + self.white @ white).numpy())
                 deviations.append(self._deviation(white).numpy())
         return np.concatenate(means), np.concatenate(deviations)
 
@@ -84,7 +79,7 @@ class Posterior:
         if extra:
             free = draw_sobol_normal_samples(extra, draws, dtype=free.dtype, seed=int(random.integers(2**31))).T
         white = torch.cat([self.white[:, None].expand(-1, free.shape[1]), free])
-        return white, self._extra_mean[:, None] + self.factor[self.count :] @ white
+        return white, self.prior_mean + self.factor[self.count :] @ white
 
     def _deviation(self, white: Tensor) -> Tensor:
         variance = self.scale * (1.0 + JITTER) - white.square().sum(0)

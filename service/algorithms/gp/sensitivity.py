@@ -102,12 +102,12 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
         part = rows[start : start + 4096]
         prior = features(part) @ weights
         found[:, start : start + 4096] = (posterior.mean + prior + posterior.kernel(part) @ moved).T
-    return found if process.trend is None else found + process.trend.at(rows)
+    return found
 
 
 def _values(process: Process, outcomes: FloatArray) -> FloatArray:
     """Return values in the metric's unit, times its sign."""
-    measured = process.outcomes
+    measured = process.points.outcomes
     margin = _BEYOND * float(np.ptp(measured))
     kept = outcomes.clip(measured.min() - margin, measured.max() + margin)
     return process.scale.restore(kept, np.zeros_like(kept))[0]

@@ -107,7 +107,7 @@ def test_running_trials_take_the_worth_from_where_they_are() -> None:
         lambda: LogProbability(posterior(), least=0.3, noise=0.0),
         lambda: LogUncertainty(posterior(rows(3, 9))),
         lambda: Sum([noisy(), LogProbability(posterior(), least=0.0, noise=0.05)]),
-        lambda: Average([noisy(), LogUncertainty(posterior(rows(3, 9)))], [0.3, 0.7]),
+        lambda: Average([noisy(), LogUncertainty(posterior(rows(3, 9)))]),
     ],
 )
 def test_gradients(make: Callable[[], Analytic]) -> None:
@@ -125,9 +125,8 @@ def test_gradients(make: Callable[[], Analytic]) -> None:
 def test_the_average_is_that_of_the_values_not_of_their_logarithms() -> None:
     parts: list[Analytic] = [noisy(), LogUncertainty(posterior())]
     at = rows(6, 4)
-    weights = [0.25, 0.75]
-    expected = np.log(np.average([np.exp(score(part, at)) for part in parts], axis=0, weights=weights))
-    np.testing.assert_allclose(score(Average(parts, weights), at), expected)
+    expected = np.log(np.mean([np.exp(score(part, at)) for part in parts], axis=0))
+    np.testing.assert_allclose(score(Average(parts), at), expected)
 
 
 def test_feasibility_is_learned_from_labels() -> None:
