@@ -224,7 +224,7 @@ def _expect_here(agent: Agent, session_id: str) -> None:
 
 def _credential(principal: Principal) -> str:
     """Return what an agent's later calls are compared with. The credentials of an enrolled agent change."""
-    return _ENROLLED if principal.credential.startswith("agent:") else principal.credential
+    return _ENROLLED if principal.is_enrolled else principal.credential
 
 
 def _expect_own(principal: Principal, agent: Agent) -> None:

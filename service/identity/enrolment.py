@@ -20,7 +20,7 @@ from service.identity.lookup import tenant_of
 from service.identity.models import AgentCredential, Enrolment
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
-from service.tenancy.principal import Principal, Role, Scope
+from service.tenancy.principal import ENROLLED, Principal, Role, Scope
 
 DEFAULT_MINUTES = 60
 LONGEST_MINUTES = 7 * 24 * 60
@@ -28,7 +28,6 @@ LONGEST_MINUTES = 7 * 24 * 60
 _KEPT = timedelta(days=1)
 # For each agent: the credential in use, its successor, and one whose answer was lost.
 _MOST_CREDENTIALS = 3
-_CREDENTIAL = "agent:"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -111,7 +110,7 @@ def renew(principal: Principal, *, agent_id: str, credential_digest: str) -> Iss
     Raises Conflict (`not_enrolled`) for a caller without an agent's credential; InvalidInput.
     """
     check_own(principal, agent_id)
-    if not principal.credential.startswith(_CREDENTIAL):
+    if not principal.is_enrolled:
         raise Conflict("not_enrolled", "Only an agent that has enrolled has a credential to renew.")
     _check_digest(credential_digest)
     with access.work(principal):
@@ -149,7 +148,7 @@ def find(text: str) -> Principal:
                 f"agent/{found.agent_id}",
                 Role.AGENT,
                 frozenset({Scope.AGENT}),
-                credential=_CREDENTIAL + digest[:8],
+                credential=ENROLLED + digest[:8],
             )
     raise Unauthenticated(
         "invalid_credential", "The agent's credential has expired or was revoked. Enrol the agent again."
@@ -158,7 +157,7 @@ def find(text: str) -> Principal:
 
 def check_own(principal: Principal, agent_id: str) -> None:
     """Refuse an enrolled agent that calls in the name of another. Raises Forbidden (`another_agent`)."""
-    if principal.credential.startswith(_CREDENTIAL) and principal.actor != f"agent/{agent_id}":
+    if principal.is_enrolled and principal.actor != f"agent/{agent_id}":
         raise Forbidden("another_agent", f"This credential belongs to {principal.actor}, not to {agent_id!r}.")
 
 
@@ -173,7 +172,7 @@ def _add(principal: Principal, agent_id: str, digest: str) -> None:
 
 
 def _names(principal: Principal, credential: AgentCredential) -> bool:
-    return principal.credential == _CREDENTIAL + credential.digest[:8]
+    return principal.credential == ENROLLED + credential.digest[:8]
 
 
 def _issued() -> Issued:

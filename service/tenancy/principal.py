@@ -30,6 +30,8 @@ class Scope(StrEnum):
 ALL_SCOPES = frozenset(Scope)
 # The tenant of an operator who is a member of none: no row has it.
 NO_TENANT = 0
+# How the `credential` of an agent begins that has enrolled.
+ENROLLED = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Principal:
     credential: str = ""
     address: str = ""
     subject: str = ""
+
+    @property
+    def is_enrolled(self) -> bool:
+        """True for an agent with a credential of its own (`identity/enrolment.py`)."""
+        return self.credential.startswith(ENROLLED)
 
     @classmethod
     def system(cls, tenant_id: int) -> Principal:
