@@ -16,12 +16,11 @@ from service.matching import feedback, ledger, records, submission
 from service.matching.feedback import Feedback
 from service.matching.models import ConsideredRecord, Decision, End, Record, ReportedJob
 from service.matching.models.record import LONGEST_REASON
-from service.matching.pages import key_of, newest_first
 from service.matching.submission import Submission
 from service.studies.job_metadata import check_text
-from service.studies.selectors import Page
 from service.studies.specs import LONGEST_SECONDS
-from service.tenancy import access
+from service.tenancy import access, pages
+from service.tenancy.pages import Page, key_of
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
 
@@ -124,7 +123,7 @@ def page(principal: Principal, *, record: str = "", page_size: int = 0, page_tok
     if record:
         of_record = access.rows(ConsideredRecord, principal).filter(record_id=key_of(record) or 0)
         jobs = jobs.filter(pk__in=of_record.values("job_id"))
-    found = newest_first(jobs, page_size, page_token)
+    found = pages.page(jobs, "-pk", page_size, page_token, largest=records.LARGEST_PAGE)
     keys = [job.pk for job in found.items]
     considered: dict[int, list[ConsideredRecord]] = {key: [] for key in keys}
     for one in access.rows(ConsideredRecord, principal).filter(job_id__in=keys).order_by("pk"):

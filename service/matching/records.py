@@ -15,14 +15,14 @@ from service.core.space import Configuration
 from service.matching import ledger, origin
 from service.matching.models import Cause, Record, State
 from service.matching.models.record import LONGEST_REASON
-from service.matching.pages import key_of, newest_first
 from service.studies.job_metadata import check_text
 from service.studies.models import Study
-from service.studies.selectors import Page
 from service.studies.specs import spec_of
-from service.tenancy import access, audit, tenants
+from service.tenancy import access, audit, pages, tenants
+from service.tenancy.pages import Page, key_of
 from service.tenancy.principal import Principal
 
+LARGEST_PAGE = 500
 _ENDED = (StudyState.COMPLETED, StudyState.ABORTED)
 _PROVEN = ("params", "gain", "gain_low", "gain_high")
 _STATE = ("state", "cause", "state_reason", "active_since", "revision")
@@ -131,7 +131,7 @@ def page(
     given = {"component": component, "study_name": study, "state": state}
     # A text with a NUL would be an error of the database.
     wanted = {name: value.replace("\0", "\ufffd") for name, value in given.items() if value}
-    return newest_first(_rows(principal).filter(**wanted), page_size, page_token)
+    return pages.page(_rows(principal).filter(**wanted), "-pk", page_size, page_token, largest=LARGEST_PAGE)
 
 
 def _rows(principal: Principal) -> QuerySet[Record]:

@@ -1,14 +1,14 @@
-"""Queries of studies, trials and operations. Pages begin after a key, so that page 1,000 costs as much as page 1."""
+"""Queries of studies, trials and operations."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -19,12 +19,11 @@ from django.utils import timezone
 from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.studies.models import Artifact, Measurement, Operation, Study, Trial, TrialLog
-from service.tenancy import access
+from service.tenancy import access, pages
 from service.tenancy.models import AuditEntry
+from service.tenancy.pages import Page
 from service.tenancy.principal import Principal
 
-DEFAULT_PAGE = 100
-LARGEST_PAGE = 1000
 # How long after its result a trial's last output may arrive.
 LAST_OUTPUT = timedelta(seconds=3)
 # The action of a deletion in the audit trail, by which a repeated deletion is recognised.
@@ -49,8 +48,6 @@ NEEDS_ATTENTION = Q(state=StudyState.PAUSED) & ~Q(state_reason="") | Q(
     state=StudyState.ACTIVE, parallelism__isnull=False, requested_count__gt=0, active_count=0
 )
 
-Item = TypeVar("Item")
-
 
 @dataclass(frozen=True, slots=True)
 class Facets:
@@ -62,15 +59,6 @@ class Facets:
     owners: list[tuple[str, int]]
     tags: list[tuple[str, int]]
     attention: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    """One page of a list. The token of the last page is empty. `total_count` is -1 if it was not counted."""
-
-    items: list[Item]
-    next_page_token: str
-    total_count: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,20 +168,17 @@ def list_studies(
     if attention:
         studies = studies.filter(NEEDS_ATTENTION)
     total = studies.count()
-    size = check_size(page_size)
+    studies = studies.select_related("summary")
     if sort == NEWEST:
         # This order needs only the primary key as its token.
-        page = studies.filter(pk__lt=_check_token(page_token)) if page_token else studies
-        ordered = page.order_by("-pk")
-        token_of: Callable[[Study], str] = _plain_token
-    else:
-        ordered, token_of = _sorted(studies, sort, page_token)
-    items = list(ordered.select_related("summary")[: size + 1])
-    return Page(items[:size], token_of(items[size - 1]) if len(items) > size else "", total)
+        return replace(pages.page(studies, "-pk", page_size, page_token), total_count=total)
+    size = pages.check_size(page_size)
+    items = list(_sorted(studies, sort, page_token)[: size + 1])
+    return Page(items[:size], _sorted_token(items[size - 1]) if len(items) > size else "", total)
 
 
-def _sorted(studies: QuerySet[Study], sort: str, token: str) -> tuple[QuerySet[Study], Callable[[Study], str]]:
-    """Return the studies after the one that the token names, in order, and the function that makes a token of a study.
+def _sorted(studies: QuerySet[Study], sort: str, token: str) -> QuerySet[Study]:
+    """Return the studies after the one that the token names, in order.
 
     Studies without a value come last in both directions. Among equal values the newest study comes first.
     """
@@ -209,11 +194,7 @@ def _sorted(studies: QuerySet[Study], sort: str, token: str) -> tuple[QuerySet[S
             studies = studies.filter(beyond | Q(sort_key=after, pk__lt=pk))
         except (TypeError, ValueError, ValidationError):
             raise _bad_token(token) from None
-    return studies.order_by("-sort_key" if down else "sort_key", "-pk"), _sorted_token
-
-
-def _plain_token(study: Study) -> str:
-    return str(study.pk)
+    return studies.order_by("-sort_key" if down else "sort_key", "-pk")
 
 
 def _sorted_token(study: Study) -> str:
@@ -361,12 +342,7 @@ def list_trials(
         trials = trials.filter(state__in=check_states(states, list(TrialState)))
     if client_id:
         trials = trials.filter(client_id=client_id)
-    size = check_size(page_size)
-    if page_token:
-        last = _check_token(page_token)
-        trials = trials.filter(number__lt=last) if newest_first else trials.filter(number__gt=last)
-    page = list(trials.order_by("-number" if newest_first else "number")[: size + 1])
-    return Page(page[:size], str(page[size - 1].number) if len(page) > size else "")
+    return pages.page(trials, "-number" if newest_first else "number", page_size, page_token)
 
 
 def all_trials(principal: Principal, study: Study) -> list[Trial]:
@@ -421,16 +397,3 @@ def check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:
         if state not in allowed:
             raise InvalidInput("states", state, ", ".join(allowed))
     return list(states)
-
-
-def check_size(size: int) -> int:
-    """Return the size of a page; 0 means the default. Raises InvalidInput."""
-    if not 0 <= size <= LARGEST_PAGE:
-        raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
-    return size or DEFAULT_PAGE
-
-
-def _check_token(token: str) -> int:
-    if not token.isascii() or not token.isdigit() or len(token) > 18:
-        raise InvalidInput("page_token", token, "the next_page_token of the previous page")
-    return int(token)

@@ -12,9 +12,10 @@ from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.studies.models import Study, Trial
-from service.studies.selectors import check_size, check_states
+from service.studies.selectors import check_states
 from service.studies.specs import spec_of
 from service.tenancy import access
+from service.tenancy.pages import check_size
 from service.tenancy.principal import Principal
 
 # The last row that pages can reach. Later pages would cost more, and people sort or filter instead.

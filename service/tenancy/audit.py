@@ -8,13 +8,11 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from service.core.errors import InvalidInput
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
+from service.tenancy.pages import LARGEST, Page
+from service.tenancy.pages import page as page_of
 from service.tenancy.principal import Principal
-
-DEFAULT_PAGE = 100
-LARGEST_PAGE = 1000
 
 
 def record(
@@ -71,26 +69,15 @@ class Filter:
         return entries
 
 
-def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = "") -> tuple[list[AuditEntry], str]:
-    """Return entries, the newest first, and the token of the next page, "" on the last page. Raises InvalidInput."""
-    if not 0 <= size <= LARGEST_PAGE:
-        raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
-    if token and not (token.isascii() and token.isdigit() and len(token) <= 18):
-        raise InvalidInput("page_token", token, "the next_page_token of the page before")
-    size = size or DEFAULT_PAGE
-    entries = wanted.apply(access.rows(AuditEntry, principal))
-    if token:
-        entries = entries.filter(pk__lt=int(token))
-    found = list(entries.order_by("-pk")[: size + 1])
-    return found[:size], str(found[size - 1].pk) if len(found) > size else ""
+def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = "") -> Page[AuditEntry]:
+    """Return a page of entries, the newest first. Raises InvalidInput."""
+    return page_of(wanted.apply(access.rows(AuditEntry, principal)), "-pk", size, token)
 
 
 def pages(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
     """Yield all entries in parts, the oldest first."""
     last = 0
-    while found := list(
-        wanted.apply(access.rows(AuditEntry, principal)).filter(pk__gt=last).order_by("pk")[:LARGEST_PAGE]
-    ):
+    while found := list(wanted.apply(access.rows(AuditEntry, principal)).filter(pk__gt=last).order_by("pk")[:LARGEST]):
         yield found
         last = found[-1].pk
 

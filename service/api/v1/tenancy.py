@@ -43,8 +43,8 @@ class AuditTrail(View):
         """List the changes in the tenant with their authors, the newest first."""
         query = self.query(AuditPageQuery)
         size, token = query.pop("page_size"), query.pop("page_token")
-        entries, following = audit.page(self.principal, audit.Filter(**query), size=size, token=token)
-        return Response(AuditPageSerializer({"entries": entries, "next_page_token": following}).data)
+        page = audit.page(self.principal, audit.Filter(**query), size=size, token=token)
+        return Response(AuditPageSerializer({"entries": page.items, "next_page_token": page.next_page_token}).data)
 
 
 class AuditExport(View):

@@ -33,7 +33,7 @@ from service.api.views import View
 from service.core.errors import InvalidInput
 from service.fleet.selectors import leases_of
 from service.studies import selectors
-from service.studies.selectors import DEFAULT_PAGE
+from service.tenancy.pages import check_size
 from service.tenancy.permissions import Action
 from service.trials import enqueue, tell
 
@@ -71,11 +71,8 @@ class TrialList(View):
         for other in ("state", "client_id", "newest_first", "page_token"):
             if query[other]:
                 raise InvalidInput(other, query[other], "no other filter with after_revision")
-        if not 0 <= query["page_size"] <= selectors.LARGEST_PAGE:
-            raise InvalidInput("page_size", query["page_size"], f"0 to {selectors.LARGEST_PAGE}")
-        changes = selectors.changes(
-            self.principal, name, query["after_revision"], limit=query["page_size"] or DEFAULT_PAGE
-        )
+        limit = check_size(query["page_size"])
+        changes = selectors.changes(self.principal, name, query["after_revision"], limit=limit)
         return {
             "trials": TrialSerializer(changes.trials, many=True).data,
             "next_page_token": "",

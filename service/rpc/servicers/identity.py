@@ -102,11 +102,11 @@ class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
             since=_asked(request, "since"),
             until=_asked(request, "until"),
         )
-        entries, following = await self._threads.run(
+        page = await self._threads.run(
             audit.page, current_principal(), wanted, size=request.page_size, token=request.page_token
         )
         return identity_pb2.ListAuditEntriesResponse(
-            entries=[_entry(entry) for entry in entries], next_page_token=following
+            entries=[_entry(entry) for entry in page.items], next_page_token=page.next_page_token
         )
 
 
