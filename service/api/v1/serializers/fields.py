@@ -56,10 +56,11 @@ class Input(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         """Return the checked values."""
         if isinstance(data, Mapping):
-            unknown = [name for name in data if name not in self.fields]
-            if unknown:
+            # One is enough for an error, and a request may have a hundred thousand.
+            unknown = next((name for name in data if name not in self.fields), None)
+            if unknown is not None:
                 known = ", ".join(self.fields) or "none"
-                raise serializers.ValidationError(dict.fromkeys(unknown, f"one of these names: {known}"))
+                raise serializers.ValidationError({unknown: f"one of these names: {known}"})
         return super().to_internal_value(data)
 
 
