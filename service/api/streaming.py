@@ -73,8 +73,7 @@ def may_go_on(request: HttpRequest, name: str | None) -> bool:
     return True
 
 
-async def heartbeat_due(subscription: Subscription, spoken: float) -> bool:
-    """Wait for a notification or a limited time; return whether a heartbeat is due."""
+async def news(subscription: Subscription, spoken: float) -> bool:
+    """Wait until the stream is to read again, and return True; return False if a heartbeat is due first."""
     left = spoken + HEARTBEAT_SECONDS - time.monotonic()
-    await subscription.wait(left)
-    return time.monotonic() - spoken >= HEARTBEAT_SECONDS
+    return left > 0 and await subscription.wait(left)

@@ -178,6 +178,7 @@ def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
             access.save(principal, agent, "draining")
             audit.record(principal, "agent.drain", f"agent/{agent_id}", {"draining": draining})
             notifications.notify_lists(principal, "agents")
+            notifications.notify_work(principal)
     return agent
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from service.studies.notifications import LONGEST_WAIT_SECONDS, Subscription, listener
+from service.studies.notifications import CHECK_SECONDS, Subscription, listener
 
 # Followed tenants of one event loop. The one that was asked for longest ago is followed no more.
 _MOST_TENANTS = 1000
@@ -24,8 +24,7 @@ class _Followed:
 class Following:
     """Knows for each tenant whether its records may have changed since they were read.
 
-    A notification may be lost with the connection, so records that were read more than five seconds ago may always have
-    changed.
+    Without the connection for notifications, records that were read more than five seconds ago may have changed.
     """
 
     def __init__(self) -> None:
@@ -43,7 +42,8 @@ class Following:
                 await oldest.subscribed.aclose()
         self._tenants.move_to_end(tenant_id)
         now = time.monotonic()
-        if not followed.subscription.take_notice() and now - followed.read_at < LONGEST_WAIT_SECONDS:
+        fresh = followed.subscription.listener.is_connected or now - followed.read_at < CHECK_SECONDS
+        if not followed.subscription.take_notice() and fresh:
             return False
         followed.read_at = now
         return True

@@ -48,21 +48,22 @@ class Waits:
     ) -> T:
         """Return the first reading that is `done`, or the last one at `end` (see `end_of`) or when the server stops.
 
-        It subscribes before it reads, so that no change is missed between the two.
+        It subscribes before it reads, so that no change is missed between the two, and reads again if it is notified.
         """
         async with listener().subscribe(operation=operation, work=work, stop=stop) as subscription:
-            while True:
-                answer = await read()
-                left = end - time.monotonic()
-                if done(answer) or left <= 0 or self.stopping:
-                    return answer
-                await self.notification(subscription, left)
+            answer = await read()
+            while not (done(answer) or self.stopping) and (left := end - time.monotonic()) > 0:
+                if await self.notification(subscription, left):
+                    answer = await read()
+            return answer
 
-    async def notification(self, subscription: Subscription, seconds: float) -> None:
-        """Return on a notification, after `seconds`, or when the server stops. It may also return without a reason."""
-        tasks = [asyncio.ensure_future(subscription.wait(seconds)), asyncio.ensure_future(self._stopping.wait())]
+    async def notification(self, subscription: Subscription, seconds: float) -> bool:
+        """Wait for a notification, at most `seconds`, or until the server stops; return whether to read again."""
+        notified = asyncio.ensure_future(subscription.wait(seconds))
+        tasks = [notified, asyncio.ensure_future(self._stopping.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return notified.done() and notified.result()
         finally:
             for task in tasks:
                 task.cancel()

@@ -1,8 +1,8 @@
 """Notifications of changes: PostgreSQL's NOTIFY on commit, and one LISTEN connection for each event loop.
 
 A notification carries no data that must not be lost. A caller that waits subscribes first, then reads, then waits, and
-reads again after every notification and at the latest after five seconds, so a lost notification costs time and nothing
-else.
+reads again after every notification. Notifications are lost only with the connection. A round trip every five seconds
+shows that it lives; while it does not, callers read again every five seconds, and when it lives again, at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ KINDS = ("agents", "components", "records", "studies")
 # agents are to stop (by tenant), the output of a trial, the records of tuned applications and the lists of a tenant.
 TOPICS = ("study", "operation", "work", "stop", "log", "records", "tenant")
 Topic = tuple[str, str]
-LONGEST_WAIT_SECONDS = 5.0
+# The time between two round trips, the time that one may take, and the longest wait without the connection.
+CHECK_SECONDS = 5.0
 _RECONNECT_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,11 @@ def notify_deleted(principal: Principal, study_id: int) -> None:
 def notify_agents(principal: Principal) -> None:
     """Notify the heartbeats of the tenant's agents, which are held until the service has something to say."""
     _notify(principal, stop=principal.tenant_id)
+
+
+def notify_work(principal: Principal) -> None:
+    """Notify all agents that wait for trials: one of them may have more."""
+    _notify(principal, work=True)
 
 
 def notify_log(principal: Principal, trial_id: int) -> None:
@@ -74,19 +80,22 @@ def _notify(principal: Principal, **topics: object) -> None:
 class Subscription:
     """The notifications that one caller waits for."""
 
+    listener: Listener
     # The kinds of lists that have changed since they were taken last.
     _kinds: set[str] = field(default_factory=set)
     _notified: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a notification since the last wait, at most `seconds` and never more than five.
+        """Wait for a notification since the last wait, at most `seconds`, and five without the connection.
 
-        Returns whether there was one. It may have been for nothing.
+        Returns whether the caller is to read again: there was a notification, maybe for nothing, or one may be lost.
         """
+        if not self.listener.is_connected:
+            seconds = min(seconds, CHECK_SECONDS)
         try:
-            await asyncio.wait_for(self._notified.wait(), max(0.0, min(seconds, LONGEST_WAIT_SECONDS)))
+            await asyncio.wait_for(self._notified.wait(), max(0.0, seconds))
         except TimeoutError:
-            return False
+            return not self.listener.is_connected
         self._notified.clear()
         return True
 
@@ -114,6 +123,12 @@ class Listener:
     def __init__(self) -> None:
         self._subscriptions: dict[Topic, set[Subscription]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._connected = False
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether notifications come, by the last round trip."""
+        return self._connected
 
     @asynccontextmanager
     async def subscribe(
@@ -134,7 +149,7 @@ class Listener:
             self._task = asyncio.create_task(self._run(), name="trimtab-notifications")
         wanted = {"study": study, "operation": operation, "work": work, "stop": stop, "log": log}
         wanted |= {"records": records, "tenant": tenant}
-        subscription, topics = Subscription(), _topics(wanted)
+        subscription, topics = Subscription(self), _topics(wanted)
         for topic in topics:
             self._subscriptions.setdefault(topic, set()).add(subscription)
         try:
@@ -157,13 +172,26 @@ class Listener:
             try:
                 async with await psycopg.AsyncConnection.connect(**_connection_parameters()) as listening:
                     await listening.execute(f"LISTEN {CHANNEL}")
+                    self._connected = True
                     # Something may have happened before the connection was made.
                     self._notify_all()
-                    async for notice in listening.notifies():
-                        self._pass_on(json.loads(notice.payload))
-            except psycopg.Error as error:
-                log.warning("the connection for notifications was lost and is made again: %s", error)
+                    await self._follow(listening)
+            except (psycopg.Error, TimeoutError) as error:
+                log.warning("the connection for notifications was lost and is made again: %s", error or "no answer")
+            finally:
+                self._connected = False
+            # From now on a notification may be lost, so nobody waits for one alone.
+            self._notify_all()
             await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _follow(self, listening: psycopg.AsyncConnection[Any]) -> None:
+        """Pass notifications on until the connection is lost. Raises psycopg.Error and TimeoutError."""
+        while True:
+            async for notice in listening.notifies(timeout=CHECK_SECONDS):
+                self._pass_on(json.loads(notice.payload))
+            # PostgreSQL sends what it has to say before the answer.
+            async with asyncio.timeout(CHECK_SECONDS):
+                await listening.execute("SELECT 1")
 
     def _pass_on(self, payload: Mapping[str, Any]) -> None:
         for topic in _topics(payload):

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from django.http import HttpRequest, HttpResponseBase
 
 from service.api import errors
-from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
+from service.api.streaming import RETRY, admit, may_go_on, news, respond
 from service.api.threads import in_thread
 from service.core import logcontext
 from service.studies.notifications import listener
@@ -42,9 +42,9 @@ async def _stream(request: HttpRequest, tenant_id: int) -> AsyncGenerator[str, N
         yield "event: ready\ndata: {}\n\n"
         spoken = time.monotonic()
         while True:
-            due = await heartbeat_due(subscription, spoken)
+            notified = await news(subscription, spoken)
             kinds = subscription.take()
-            if not kinds and not due:
+            if not kinds and notified:
                 continue
             if not await in_thread(may_go_on, request, None):
                 return

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from rest_framework.utils.encoders import JSONEncoder
 
 from service.api import errors
-from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
+from service.api.streaming import RETRY, admit, may_go_on, news, respond
 from service.api.threads import in_thread
 from service.api.v1.serializers.studies import StudyEventSerializer
 from service.core import logcontext
@@ -83,7 +83,7 @@ async def _stream(
                 if more:
                     continue
                 await asyncio.sleep(PAUSE_SECONDS)
-            if await heartbeat_due(subscription, spoken):
+            while not await news(subscription, spoken):
                 if not await in_thread(may_go_on, request, study.name):
                     return
                 yield ": heartbeat\n\n"

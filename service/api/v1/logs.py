@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from django.http import HttpRequest, HttpResponseBase
 
 from service.api import errors
-from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
+from service.api.streaming import RETRY, admit, may_go_on, news, respond
 from service.api.threads import in_thread
 from service.core import logcontext
 from service.core.errors import NotFound
@@ -54,7 +54,7 @@ async def _stream(
             if part.ended:
                 yield "event: end\ndata: {}\n\n"
                 return
-            if await heartbeat_due(subscription, spoken):
+            while not await news(subscription, spoken):
                 if not await in_thread(may_go_on, request, name):
                     return
                 yield ": heartbeat\n\n"

@@ -22,7 +22,7 @@ class MatchingServicer(matching_pb2_grpc.MatchingServiceServicer):
     """The methods of matching, which the .proto file documents.
 
     A match is answered from memory. The database is read only after a notification that the tenant's records have
-    changed, and every five seconds.
+    changed, and every five seconds without the connection for notifications.
     """
 
     def __init__(self, threads: DatabaseThreads) -> None:

@@ -35,7 +35,7 @@ UNFINISHED = (
 )
 # The least time between two events of a stream. Changes in this time come in one event.
 WATCH_PAUSE_SECONDS = 0.05
-WATCH_REREAD_SECONDS = 5.0
+WATCH_SECONDS = 60.0
 
 
 class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
@@ -209,8 +209,9 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
                     yield converters.event_message(changes)
                     first, seen = False, changes.revision
                     await asyncio.sleep(WATCH_PAUSE_SECONDS)
-                if not changes.more:
-                    await self._waits.notification(subscription, WATCH_REREAD_SECONDS)
+                while not (changes.more or self._waits.stopping):
+                    if await self._waits.notification(subscription, WATCH_SECONDS):
+                        break
         raise Unavailable("shutting_down", "The service is stopping. Watch again.", retryable=True)
 
     async def _wait_for(

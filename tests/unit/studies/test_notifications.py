@@ -118,12 +118,67 @@ async def test_notifications_come_again_after_the_connection_was_cut(
     await listener().close()
 
 
+async def test_without_the_connection_a_caller_reads_again_and_again(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifications, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(notifications, "_RECONNECT_SECONDS", 3600)
+    monkeypatch.setattr(notifications, "_connection_parameters", lambda: {"conninfo": "host=/nowhere"})
+    listening = notifications.Listener()
+    async with listening.subscribe(work=True) as subscription:
+        assert [await subscription.wait(3600) for _ in range(3)] == [True] * 3
+        assert not listening.is_connected
+    await listening.close()
+
+
+async def test_a_connection_that_does_not_answer_is_made_again(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its packets are lost on the way: a relay holds them back."""
+    monkeypatch.setattr(notifications, "CHECK_SECONDS", 0.5)
+    monkeypatch.setattr(notifications, "_RECONNECT_SECONDS", 0.05)
+    known = notifications._connection_parameters()
+    flows = asyncio.Event()
+    flows.set()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_unix_connection(f"{known['host']}/.s.PGSQL.{known['port']}")
+
+        async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                await flows.wait()
+                target.write(data)
+            target.close()
+
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    monkeypatch.setattr(notifications, "_connection_parameters", lambda: known | {"host": "127.0.0.1", "port": port})
+    listening = notifications.Listener()
+    async with listening.subscribe(work=True) as subscription:
+        await settled(subscription)
+        assert listening.is_connected
+        flows.clear()
+        # The round trip fails: everybody is to read.
+        assert await subscription.wait(60)
+        assert not listening.is_connected
+        flows.set()
+        while not listening.is_connected:
+            assert await subscription.wait(60)
+        await in_thread(lambda: create_study(principal, study_name(), make_spec(execution=make_execution())))
+        assert await notified(subscription)
+    await listening.close()
+    server.close()
+
+
 async def test_a_wait_is_bounded_and_nothing_is_kept(principal: Principal) -> None:
     listening = notifications.Listener()
     async with listening.subscribe(operation=uuid4()) as subscription:
         await settled(subscription)
         assert not await subscription.wait(0.05)
         assert not await subscription.wait(-1)
+        assert listening.is_connected
     assert listening._subscriptions == {}
     await listening.close()
 
