@@ -52,6 +52,11 @@ class Config:
     # The socket on which submission hosts ask for proven settings; None: application matching is off.
     match_socket: Path | None = None
 
+    def described_rules(self) -> dict[str, str]:
+        """Return the rules of the policy that the service shows to people, as text by name."""
+        matching = self.policy.matching.describe() if self.match_socket else {}
+        return self.policy.describe() | matching
+
 
 def make_runner(
     name: str,

@@ -229,7 +229,7 @@ class ControlPlane:
             labels=self._config.labels,
             components=[of_component(component) for component in self._components],
             session_id=self._session_id,
-            policy=self._config.policy.describe(),
+            policy=self._config.described_rules(),
         )
         answer = await self._register(request)
         self._registered = True

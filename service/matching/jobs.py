@@ -114,15 +114,24 @@ def report(principal: Principal, reports: Sequence[Report]) -> None:
             ledger.count_jobs(principal, -len(oldest))
 
 
-def page(principal: Principal, *, record: str = "", page_size: int = 0, page_token: str = "") -> Page[KeptJob]:
-    """Return a page of reported jobs, newest first; with a record, of the jobs that considered it. Raises InvalidInput.
+def page(
+    principal: Principal, *, record: str = "", decision: str = "", page_size: int = 0, page_token: str = ""
+) -> Page[KeptJob]:
+    """Return a page of reported jobs, newest first. Raises InvalidInput.
 
-    A record that does not exist has no jobs.
+    With a record, of the jobs that considered it; with a decision, of the jobs for which it was made. A record that
+    does not exist has no jobs.
     """
+    if decision and decision not in list(Decision):
+        raise InvalidInput("decision", decision, ", ".join(Decision))
     jobs = access.rows(ReportedJob, principal)
-    if record:
-        of_record = access.rows(ConsideredRecord, principal).filter(record_id=key_of(record) or 0)
-        jobs = jobs.filter(pk__in=of_record.values("job_id"))
+    if record or decision:
+        wanted = access.rows(ConsideredRecord, principal)
+        if record:
+            wanted = wanted.filter(record_id=key_of(record) or 0)
+        if decision:
+            wanted = wanted.filter(decision=decision)
+        jobs = jobs.filter(pk__in=wanted.values("job_id"))
     found = pages.page(jobs, "-pk", page_size, page_token, largest=records.LARGEST_PAGE)
     keys = [job.pk for job in found.items]
     considered: dict[int, list[ConsideredRecord]] = {key: [] for key in keys}

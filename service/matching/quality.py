@@ -5,6 +5,7 @@ Each record is matched with the others. A match is right if both have the same c
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,11 +27,15 @@ MOST_RECORDS = 500
 class Report:
     """The quality at each threshold for `records` records, `related` of which have another of the same application.
 
-    `threshold` is the present one. `learned`: None if it was not asked for, or the records are too few.
+    `pairs` are the pairs of records of the same application, and `learnable` the applications with enough records to
+    learn weights from. `threshold` is the present one. `learned`: None if it was not asked for, or the records are too
+    few.
     """
 
     records: int
     related: int
+    pairs: int
+    learnable: int
     threshold: float
     qualities: Sequence[Quality]
     learned: Learned | None
@@ -59,6 +64,8 @@ def measure(
     return Report(
         records=len(records),
         related=sum(count for count in counts.values() if count > 1),
+        pairs=sum(math.comb(count, 2) for count in counts.values()),
+        learnable=sum(count >= learning.LEAST_RECORDS for count in counts.values()),
         threshold=rules.threshold,
         qualities=learning.precision_recall(labelled, THRESHOLDS, nodes, rules.weights, rules.night),
         learned=_learned(labelled, nodes, rules.night) if learn else None,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, shorten
@@ -26,6 +26,10 @@ LARGEST_PAGE = 500
 _ENDED = (StudyState.COMPLETED, StudyState.ABORTED)
 _PROVEN = ("params", "gain", "gain_low", "gain_high")
 _STATE = ("state", "cause", "state_reason", "active_since", "revision")
+_SEARCHED = ("component", "application", "study_name", "user", "name", "program")
+NEWEST = "-created"
+# The sort keys of lists, each with its column.
+SORTS = {"created": "pk", "component": "component", "study": "study_name", "job": "name", "gain": "gain"}
 
 log = logging.getLogger(__name__)
 
@@ -122,16 +126,32 @@ def page(
     component: str = "",
     study: str = "",
     state: str = "",
+    search: str = "",
+    sort: str = NEWEST,
     page_size: int = 0,
     page_token: str = "",
 ) -> Page[Record]:
-    """Return a page of records, newest first; empty texts stand for all. Raises InvalidInput."""
+    """Return a page of records, newest first or in the order of `sort`; empty texts stand for all. Raises InvalidInput.
+
+    `search` matches part of the component, application, study, user, name or program.
+    """
     if state and state not in list(State):
         raise InvalidInput("state", state, ", ".join(State))
+    key, down = sort.removeprefix("-"), sort.startswith("-")
+    if key not in SORTS:
+        raise InvalidInput("sort", sort, f"{', '.join(SORTS)}; with a leading - in descending order")
     given = {"component": component, "study_name": study, "state": state}
     # A text with a NUL would be an error of the database.
     wanted = {name: value.replace("\0", "\ufffd") for name, value in given.items() if value}
-    return pages.page(_rows(principal).filter(**wanted), "-pk", page_size, page_token, largest=LARGEST_PAGE)
+    rows = _rows(principal).filter(**wanted)
+    if search:
+        text, found = search.replace("\0", "\ufffd"), Q()
+        for column in _SEARCHED:
+            found |= Q(**{f"{column}__icontains": text})
+        rows = rows.filter(found)
+    if sort == NEWEST:
+        return pages.page(rows, "-pk", page_size, page_token, largest=LARGEST_PAGE)
+    return pages.by_column(rows, _rows(principal), SORTS[key], page_size, page_token, down=down, largest=LARGEST_PAGE)
 
 
 def _rows(principal: Principal) -> QuerySet[Record]:
@@ -225,6 +245,7 @@ def _set_state(principal: Principal, record: Record, state: State, cause: str, r
     record.state, record.cause, record.revision = state, cause, revision
     record.state_reason = shorten(reason, LONGEST_REASON)
     columns: dict[str, object] = {name: getattr(record, name) for name in _STATE if name != "active_since"}
+    columns["withdrawn_at"] = None if state == State.ACTIVE else Now()
     if state == State.ACTIVE:
         # Jobs that were submitted before ran with earlier settings, or have had their say.
         columns["active_since"] = Now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,6 +42,19 @@ class Settings:
 DEFAULT = Settings()
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The settings for a cluster's jobs.
+
+    `is_own` says whether they are stored under the cluster's own name. `clusters` are all names with settings; the
+    empty one stands for all other clusters.
+    """
+
+    settings: Settings
+    is_own: bool
+    clusters: Sequence[str]
+
+
 def every(principal: Principal) -> dict[str, Settings]:
     """Return the stored settings by the name of the cluster; the empty name stands for all other clusters."""
     return {row.cluster: _read(row) for row in access.rows(MatchingSettings, principal)}
@@ -56,6 +69,13 @@ def get(principal: Principal, cluster: str = "") -> Settings:
     """Return the settings for a cluster's jobs."""
     check_text("cluster", cluster, LONGEST_NAME)
     return of_cluster(every(principal), cluster)
+
+
+def stored(principal: Principal, cluster: str = "") -> Stored:
+    """Return the settings for a cluster's jobs, and which clusters have settings. Raises InvalidInput."""
+    check_text("cluster", cluster, LONGEST_NAME)
+    found = every(principal)
+    return Stored(of_cluster(found, cluster), cluster in found, sorted(found))
 
 
 def update(principal: Principal, cluster: str, settings: Settings) -> Settings:

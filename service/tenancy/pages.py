@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from service.core.errors import InvalidInput
 from service.tenancy.models import TenantOwned
@@ -35,10 +35,35 @@ def page(rows: QuerySet[Row], order: str, size: int, token: str, *, largest: int
     if token:
         last = key_of(token)
         if last is None:
-            raise InvalidInput("page_token", token, "the next_page_token of the previous page")
+            raise _bad_token(token)
         rows = rows.filter(**{f"{field}__gt" if order == field else f"{field}__lt": last})
     found = list(rows.order_by(order)[: size + 1])
     return Page(found[:size], str(getattr(found[size - 1], field)) if len(found) > size else "")
+
+
+def by_column(
+    rows: QuerySet[Row], every: QuerySet[Row], column: str, size: int, token: str, *, down: bool, largest: int = LARGEST
+) -> Page[Row]:
+    """Return a page of rows in the order of a column without nulls, among equal values the newest first.
+
+    `every` has the tenant's rows without a filter: the last row of the previous page may no longer pass the filter.
+
+    Raises InvalidInput (`page_size`, `page_token`).
+    """
+    size = check_size(size, largest)
+    if token:
+        last = key_of(token)
+        value = None if last is None else every.filter(pk=last).values_list(column, flat=True).first()
+        if value is None:
+            raise _bad_token(token)
+        beyond = Q(**{f"{column}__{'lt' if down else 'gt'}": value})
+        rows = rows.filter(beyond | Q(**{column: value, "pk__lt": last}))
+    found = list(rows.order_by(f"-{column}" if down else column, "-pk")[: size + 1])
+    return Page(found[:size], str(found[size - 1].pk) if len(found) > size else "")
+
+
+def _bad_token(token: str) -> InvalidInput:
+    return InvalidInput("page_token", token, "the next_page_token of the previous page, with the same order")
 
 
 def check_size(size: int, largest: int = LARGEST) -> int:

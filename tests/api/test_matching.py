@@ -52,6 +52,9 @@ def test_records_are_listed_and_shown_with_their_feedback(api: Api, principal: P
     for query, expected in (("component=mpi", other), ("study=ant-1", record), ("state=WITHDRAWN", None)):
         found = api.ok("GET", f"/matching/records?{query}")["records"]
         assert [one["id"] for one in found] == ([] if expected is None else [str(expected.pk)])
+    found = api.ok("GET", "/matching/records?search=OTHER&sort=gain")["records"]
+    assert [one["id"] for one in found] == [str(other.pk)]
+    assert api.refused(400, "invalid_argument", "GET", "/matching/records?sort=age")["data"]["field"] == "sort"
     first = api.ok("GET", "/matching/records?page_size=1")
     second = api.ok("GET", f"/matching/records?page_size=1&page_token={first['next_page_token']}")
     assert [second["records"][0]["id"], second["next_page_token"]] == [str(record.pk), ""]
@@ -61,8 +64,11 @@ def test_a_record_is_withdrawn_and_restored(api: Api, record: Record) -> None:
     path = f"/matching/records/{record.pk}"
     changed = api.ok("PATCH", path, {"state": "WITHDRAWN", "reason": "It is old."})
     assert (changed["state"], changed["cause"], changed["state_reason"]) == ("WITHDRAWN", "person", "It is old.")
+    assert changed["created_at"] < changed["withdrawn_at"]
     assert api.ok("POST", "/matching/match", {"job": JOB}) == {"matches": []}
-    assert api.ok("PATCH", path, {"state": "ACTIVE"})["state_reason"] == "administrator has restored it."
+    restored = api.ok("PATCH", path, {"state": "ACTIVE"})
+    assert (restored["state_reason"], restored["withdrawn_at"]) == ("administrator has restored it.", None)
+    assert restored["active_since"] > changed["withdrawn_at"]
     [withdrawal, restoration] = reversed(api.ok("GET", f"/audit?target=record/{record.pk}")["entries"])
     assert (withdrawal["action"], restoration["action"]) == ("record.withdraw", "record.restore")
     assert restoration["before"]["record"]["state"] == "WITHDRAWN"
@@ -104,6 +110,9 @@ def test_reported_jobs_are_listed(api: Api, principal: Principal, record: Record
     (shown,) = api.ok("GET", f"/matching/jobs?record={record.pk}")["jobs"]
     assert (shown["seconds"], shown["end"], shown["cluster"], shown["job"]["nodes"]) == (3.5, "COMPLETED", "alpha", 2)
     assert shown["considered"] == [{"record": str(record.pk), "score": 0.9, "decision": "CONTROL", "reason": ""}]
+    for query, count in (("decision=CONTROL", 1), ("decision=APPLIED", 0), (f"record={record.pk}&decision=CONTROL", 1)):
+        assert len(api.ok("GET", f"/matching/jobs?{query}")["jobs"]) == count
+    assert api.refused(400, "invalid_argument", "GET", "/matching/jobs?decision=NO")["data"]["field"] == "decision"
     assert api.refused(400, "invalid_argument", "GET", "/matching/jobs?page_size=501")["data"]["field"] == "page_size"
 
 
@@ -113,6 +122,10 @@ def test_settings_are_read_and_replaced(api: Api, record: Record) -> None:
     changed = api.ok("PUT", "/matching/settings", {"cluster": "alpha", **SETTINGS})
     assert (changed["weights"]["nodes"], changed["weights"]["path"], changed["night_from"]) == (3, 0, 20)
     assert api.ok("GET", "/matching/settings?cluster=alpha") == changed
+    assert (changed["is_own"], changed["clusters"]) == (True, ["alpha"])
+    other = api.ok("GET", "/matching/settings?cluster=beta")
+    assert (other["is_own"], other["clusters"]) == (False, ["alpha"])
+    assert (other["usual_threshold"], other["usual_weights"]) == (other["threshold"], other["weights"])
     assert api.ok("GET", "/matching/settings")["threshold"] == 0.77
     job: dict[str, Any] = {**JOB, "cluster": "alpha", "name": "whale", "program": "sonar", "command_line": "/x"}
     (match,) = api.ok("POST", "/matching/match", {"job": job})["matches"]
@@ -140,6 +153,7 @@ def test_quality_counts_right_matches(api: Api, principal: Principal) -> None:
     make_record(principal, application="")
     found = api.ok("GET", "/matching/quality?cluster_nodes=8")
     assert (found["records"], found["related"], found["threshold"], found["learned"]) == (9, 8, 0.77, None)
+    assert (found["pairs"], found["learnable"]) == (12, 2)
     by_threshold = {one["threshold"]: one for one in found["qualities"]}
     assert by_threshold[0.77] == {"threshold": 0.77, "precision": 1.0, "recall": 1.0}
     assert by_threshold[1.0]["recall"] == 0.0

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from textwrap import shorten
 from typing import Literal, cast
 
 from trimtab_agent.components.reader import Table
@@ -24,6 +25,8 @@ MODES = ("off", "dry_run", "apply")
 # A client waits half a second for the agent unless its administrator gives it more time.
 LONGEST_TIMEOUT = 10.0
 MOST_CACHED = 100_000
+# The service accepts descriptions of up to 2,000 characters.
+LONGEST_SHOWN = 1000
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,17 @@ class MatchingRules:
         if self.components is None:
             return ComponentUse()
         return self.components.get(component)
+
+    def describe(self) -> dict[str, str]:
+        """Return the rules that decide about a job, as text by name."""
+        lists = {"users": self.users, "partitions": self.partitions}
+        if self.components is not None:
+            lists["components"] = tuple(self.components)
+        found = {name: ", ".join(values) or "none" for name, values in lists.items() if values is not None}
+        found |= {"mode": self.mode, "control_share": f"{self.control_share:g}"}
+        if self.cluster:
+            found["cluster"] = self.cluster
+        return {f"matching.{name}": shorten(text, LONGEST_SHOWN, placeholder=" ...") for name, text in found.items()}
 
 
 def read(table: Table) -> MatchingRules:

@@ -24,6 +24,7 @@ from service.api.v1.serializers.matching import (
     match_json,
     quality_json,
     record_json,
+    settings_json,
     submission_of,
 )
 from service.api.views import View
@@ -40,7 +41,7 @@ class RecordList(View):
 
     @extend_schema(operation_id="listRecords", parameters=[RecordQuery], responses=RecordListSerializer)
     def get(self, request: Request) -> Response:
-        """List the records of tuned applications, newest first, with the feedback of their jobs."""
+        """List the records of tuned applications, with the feedback of their jobs."""
         found = records.page(self.principal, **self.query(RecordQuery))
         fared = feedback.of(self.principal, [record.pk for record in found.items])
         shown = [record_json(record, fared[record.pk]) for record in found.items]
@@ -98,8 +99,7 @@ class MatchingSettingsView(View):
     @extend_schema(operation_id="getMatchingSettings", parameters=[ClusterQuery], responses=MatchingSettingsSerializer)
     def get(self, request: Request) -> Response:
         """Get the threshold and the weights for the jobs of a cluster."""
-        found = settings.get(self.principal, self.query(ClusterQuery)["cluster"])
-        return Response(MatchingSettingsSerializer(found.to_json()).data)
+        return _settings(self.principal, self.query(ClusterQuery)["cluster"])
 
     @extend_schema(
         operation_id="updateMatchingSettings",
@@ -110,8 +110,8 @@ class MatchingSettingsView(View):
         """Replace the threshold and the weights of a cluster, or of all clusters without settings of their own."""
         body = self.body(UpdateMatchingSettingsSerializer)
         cluster = body.pop("cluster")
-        found = settings.update(self.principal, cluster, settings.parse(**body))
-        return Response(MatchingSettingsSerializer(found.to_json()).data)
+        settings.update(self.principal, cluster, settings.parse(**body))
+        return _settings(self.principal, cluster)
 
 
 class MatchingQuality(View):
@@ -124,6 +124,10 @@ class MatchingQuality(View):
         """Get precision and recall at each threshold, by matching each record with the others."""
         found = quality.measure(self.principal, **self.query(QualityQuery))
         return Response(QualitySerializer(quality_json(found)).data)
+
+
+def _settings(principal: Principal, cluster: str) -> Response:
+    return Response(MatchingSettingsSerializer(settings_json(settings.stored(principal, cluster))).data)
 
 
 def _shown(principal: Principal, record: Record) -> Response:

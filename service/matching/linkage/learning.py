@@ -25,6 +25,9 @@ from service.matching.linkage.score import FIELDS, USUAL, Weights
 
 # The most records whose pairs are compared, or whose nearest record is searched: about a second of work.
 MOST_RECORDS = 2_000
+# Weights are learned from at least so many labels with at least so many records each.
+LEAST_LABELS = 2
+LEAST_RECORDS = 4
 # Each of these records makes pairs with so many of its own label, and with the nearest among some of other labels. A
 # search only has to distinguish near records; those that share nothing with the job would teach it little.
 _PAIRS = 8
@@ -71,7 +74,7 @@ def learn(records: Sequence[Labelled], cluster_nodes: int, night: tuple[int, int
     groups = defaultdict(list)
     for place, record in enumerate(records):
         groups[record.label].append(place)
-    if sum(len(group) >= 4 for group in groups.values()) < 2:
+    if sum(len(group) >= LEAST_RECORDS for group in groups.values()) < LEAST_LABELS:
         raise InvalidInput("records", len(records), "at least two labels with four records each", problem="are too few")
     source = random.Random(seed)
     order = source.sample(range(len(records)), len(records))

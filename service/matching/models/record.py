@@ -53,6 +53,8 @@ class Record(JobColumns):
     created_at = models.DateTimeField(db_default=Now())
     # When its present settings became active. Only jobs that were submitted later count for or against them.
     active_since = models.DateTimeField(db_default=Now())
+    # Null while it is ACTIVE.
+    withdrawn_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [

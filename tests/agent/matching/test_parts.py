@@ -1,11 +1,13 @@
 """The parts of application matching that need no agent: messages, rules, cache, spool, ends of jobs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.agent.test_policy import policy_file
+from trimtab_agent.config import Config
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.matching import protocol
 from trimtab_agent.matching.cache import Cache
@@ -17,7 +19,7 @@ from trimtab_agent.matching.request import LONGEST_COMMAND, LONGEST_NAME, Reques
 from trimtab_agent.matching.rules import ComponentUse, MatchingRules
 from trimtab_agent.matching.server import user_name
 from trimtab_agent.matching.spool import LONGEST, End, Spool, Submission
-from trimtab_agent.policy import load
+from trimtab_agent.policy import Policy, load
 from trimtab_agent.runners.slurm_states import STATES
 
 JOB = Job("ann", "ant", "ant.sh", "sbatch ant.sh", 1000.0)
@@ -65,6 +67,22 @@ def test_the_default_rules() -> None:
     assert MatchingRules().mode == "dry_run"
     assert MatchingRules().control_share == 0.05
     assert MatchingRules().use_of("any") == ComponentUse()
+
+
+def test_an_agent_shows_its_rules_for_jobs_only_with_a_socket(tmp_path: Path) -> None:
+    rules = MatchingRules(mode="apply", users=("ann", "proj-*"), components={}, control_share=0.1, cluster="hpc1")
+    config = Config("server", tmp_path, "agent", policy=Policy(batch_scripts=False, matching=rules))
+    assert config.described_rules() == {"batch_scripts": "none"}
+    assert replace(config, match_socket=tmp_path / "s").described_rules() == {
+        "batch_scripts": "none",
+        "matching.mode": "apply",
+        "matching.users": "ann, proj-*",
+        "matching.components": "none",
+        "matching.control_share": "0.1",
+        "matching.cluster": "hpc1",
+    }
+    many = MatchingRules(users=tuple(f"user{number}" for number in range(5000)))
+    assert len(many.describe()["matching.users"]) <= 2000
 
 
 def test_rules_of_a_policy(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from service.tenancy.principal import Principal
 from service.trials.continuing import check_study
 from tests.factories.domain import make_principal, refused
 from tests.factories.fleet import study
-from tests.factories.matching import make_record
+from tests.factories.matching import make_job, make_record
 from tests.unit.matching.studies import equal, faster, record_of, run_to_the_end, start
 
 
@@ -191,6 +191,32 @@ def test_records_are_listed_in_pages_newest_first(principal: Principal) -> None:
     for size, token in ((501, ""), (-1, ""), (0, "x"), (0, str(2**70))):
         with pytest.raises(InvalidInput):
             records.page(principal, page_size=size, page_token=token)
+
+
+def test_records_are_searched_and_sorted_over_pages(principal: Principal) -> None:
+    gains = (0.2, 0.5, 0.2, 0.1, 0.5)
+    made = [make_record(principal, gain=gain, component=f"c{place}") for place, gain in enumerate(gains)]
+    expected = {"gain": [3, 2, 0, 4, 1], "-gain": [4, 1, 2, 0, 3], "component": [0, 1, 2, 3, 4], "created": range(5)}
+    for sort, places in expected.items():
+        found, token = [], ""
+        for _ in range(3):
+            page = records.page(principal, sort=sort, page_size=2, page_token=token)
+            found += [record.pk for record in page.items]
+            token = page.next_page_token
+        assert found == [made[place].pk for place in places]
+        assert token == ""
+    # The last row of a page need not pass the filter any more.
+    first = records.page(principal, sort="gain", state="ACTIVE", page_size=1)
+    records.change(principal, str(first.items[0].pk), "WITHDRAWN")
+    rest = records.page(principal, sort="gain", state="ACTIVE", page_token=first.next_page_token)
+    assert [record.pk for record in rest.items] == [made[place].pk for place in (2, 0, 4, 1)]
+    other = make_record(principal, job=make_job(user="Bob_B", program="sonar"))
+    for text, count in (("bob_b", 1), ("SONAR", 1), ("ant-1", 6), ("%", 0), ("\0", 0)):
+        assert len(records.page(principal, search=text).items) == count
+    assert records.page(principal, search="sonar").items == [other]
+    for sort, token in (("age", ""), ("gain", "x"), ("gain", "1"), ("--gain", "")):
+        with pytest.raises(InvalidInput):
+            records.page(principal, sort=sort, page_token=token)
 
 
 @pytest.mark.parametrize(

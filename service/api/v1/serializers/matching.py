@@ -13,15 +13,17 @@ from service.matching.book import Match
 from service.matching.feedback import Feedback
 from service.matching.jobs import KeptJob
 from service.matching.linkage.job import Job
+from service.matching.linkage.learning import LEAST_LABELS, LEAST_RECORDS
 from service.matching.models import Cause, Decision, End, Record, State
 from service.matching.models.metadata import JobColumns
 from service.matching.quality import Report
-from service.matching.settings import MOST_CLUSTERS
+from service.matching.records import NEWEST, SORTS
+from service.matching.settings import DEFAULT, MOST_CLUSTERS, Stored
 from service.matching.submission import Submission
 
 
 class MatchingPageQuery(Input):
-    """The page of a list, newest first."""
+    """The page of a list."""
 
     page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 500; 0 for 100.")
     page_token = serializers.CharField(
@@ -35,6 +37,17 @@ class RecordQuery(MatchingPageQuery):
     component = serializers.CharField(required=False, default="", allow_blank=True)
     study = serializers.CharField(required=False, default="", allow_blank=True)
     state = StateField(State, required=False, default="", allow_blank=True)
+    search = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Part of the component, application, study, user, name or program.",
+    )
+    sort = serializers.CharField(
+        required=False,
+        default=NEWEST,
+        help_text=f"{', '.join(SORTS)}; with a leading - in descending order.",
+    )
 
 
 class JobQuery(MatchingPageQuery):
@@ -42,6 +55,9 @@ class JobQuery(MatchingPageQuery):
 
     record = serializers.CharField(
         required=False, default="", allow_blank=True, help_text="Only jobs that considered the record of this id."
+    )
+    decision = StateField(
+        Decision, required=False, default="", allow_blank=True, help_text="Only jobs for which this was decided."
     )
 
 
@@ -92,11 +108,14 @@ class RecordSerializer(serializers.Serializer[Any]):
     state_reason = serializers.CharField()
     created_at = serializers.DateTimeField()
     active_since = serializers.DateTimeField(help_text="Jobs that were submitted before do not count for the feedback.")
+    withdrawn_at = serializers.DateTimeField(
+        allow_null=True, help_text="Null while it is ACTIVE, and if it was withdrawn before the service kept the time."
+    )
     feedback = FeedbackSerializer(allow_null=True, help_text="Null in the answer to a match.")
 
 
 class RecordListSerializer(serializers.Serializer[Any]):
-    """Records, newest first."""
+    """Records, in the order that was asked for."""
 
     records = RecordSerializer(many=True)
     next_page_token = serializers.CharField(help_text="Empty on the last page.")
@@ -211,6 +230,15 @@ class MatchingSettingsSerializer(serializers.Serializer[Any]):
     weights = MetricsField(help_text="Weight of each field. A score divides them by their sum.")
     night_from = serializers.IntegerField(help_text="First hour of the night in UTC.")
     night_until = serializers.IntegerField(help_text="Hour at which the night ends.")
+    is_own = serializers.BooleanField(
+        help_text="Whether they were set for this name. False: the settings of all other clusters, or the usual ones."
+    )
+    clusters = serializers.ListField(
+        child=serializers.CharField(allow_blank=True),
+        help_text="Clusters with settings of their own; empty name: all others.",
+    )
+    usual_threshold = serializers.FloatField(help_text="Threshold without any settings.")
+    usual_weights = MetricsField(help_text="Weights without any settings: those of the published method.")
 
 
 class UpdateMatchingSettingsSerializer(Input):
@@ -263,6 +291,11 @@ class QualitySerializer(serializers.Serializer[Any]):
 
     records = serializers.IntegerField(help_text="Records that were matched: the newest active ones, at most 500.")
     related = serializers.IntegerField(help_text="How many of them have another record of the same application.")
+    pairs = serializers.IntegerField(help_text="Pairs of records of the same application.")
+    learnable = serializers.IntegerField(
+        help_text=f"Applications with at least {LEAST_RECORDS} records. Weights are learned from at least "
+        f"{LEAST_LABELS} such applications."
+    )
     threshold = serializers.FloatField(help_text="The present threshold.")
     qualities = AtThresholdSerializer(many=True)
     learned = LearnedSerializer(
@@ -281,7 +314,7 @@ def record_json(record: Record, feedback: Feedback | None) -> dict[str, Any]:
     """Return a record as `RecordSerializer` shows it."""
     names = (
         *("component", "digest", "application", "params", "gain", "gain_low", "gain_high"),
-        *("state", "cause", "state_reason", "created_at", "active_since"),
+        *("state", "cause", "state_reason", "created_at", "active_since", "withdrawn_at"),
     )
     return {
         "id": str(record.pk),
@@ -319,11 +352,22 @@ def _job_json(row: JobColumns) -> dict[str, Any]:
     return {name: getattr(row, name) for name in Job.__dataclass_fields__}
 
 
+def settings_json(stored: Stored) -> dict[str, Any]:
+    """Return settings as `MatchingSettingsSerializer` shows them."""
+    return {
+        **stored.settings.to_json(),
+        "is_own": stored.is_own,
+        "clusters": stored.clusters,
+        "usual_threshold": DEFAULT.threshold,
+        "usual_weights": asdict(DEFAULT.weights),
+    }
+
+
 def quality_json(report: Report) -> dict[str, Any]:
     """Return a report as `QualitySerializer` shows it."""
     learned = report.learned
     return {
-        **{name: getattr(report, name) for name in ("records", "related", "threshold")},
+        **{name: getattr(report, name) for name in ("records", "related", "pairs", "learnable", "threshold")},
         "qualities": [one._asdict() for one in report.qualities],
         "learned": None
         if learned is None
