@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.factories.browser import build_console, started_browser
 from tests.factories.console import furnished
+from tests.factories.matched import match_jobs
 from tests.factories.service import EmbeddedService
 
 PAGES = {
@@ -37,6 +38,12 @@ PAGES = {
     "component": "/components/bowl",
     "write-component": "/write-component",
     "agents": "/agents",
+    "matching": "/matching",
+    "matching-explain": "/matching?tab=explain",
+    "matching-jobs": "/matching?tab=jobs",
+    "matching-quality": "/matching?tab=quality",
+    "matching-settings": "/matching?tab=settings",
+    "matching-record": "/matching/records/1",
     "administration": "/administration",
     "members": "/administration?section=members",
     "quota": "/administration?section=quota",
@@ -44,6 +51,8 @@ PAGES = {
     "tenants": "/administration?section=tenants",
     "queue": "/administration?section=queue",
 }
+# A job that is explained on the page for it.
+JOB = "{user: grace, name: allreduce_2, program: allreduce, command: /opt/mpi/bin/allreduce --size 4M, nodes: 4}"
 STEPS = ("Parameters", "Objectives", "Method", "Budget", "Review")
 SIZES = {"wide": (1600, 1000), "narrow": (360, 740)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -76,6 +85,12 @@ def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
                         page.get_by_role("navigation", name="Steps").get_by_role("button", name=step).click()
                         page.wait_for_timeout(700)
                         picture(f"{name}-{step.lower()}")
+                if name == "matching-explain":
+                    page.get_by_label("Command, batch script").fill(JOB)
+                    page.get_by_role("button", name="Explain match").click()
+                    page.get_by_role("region", name="Candidates").wait_for()
+                    page.wait_for_timeout(1200)
+                    picture(f"{name}ed")
             page.keyboard.press("Control+k")
             page.get_by_placeholder("Search for a study, page or command").wait_for()
             page.wait_for_timeout(500)
@@ -94,7 +109,12 @@ def main() -> None:
     build_console()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        with EmbeddedService(folder / "data") as service, furnished(service, folder), started_browser() as browser:
+        with (
+            EmbeddedService(folder / "data") as service,
+            furnished(service, folder) as rest,
+            started_browser() as browser,
+        ):
+            match_jobs(service, rest)
             shoot(browser, service, out)
     print(f"{len(list(out.glob('*.png')))} pictures in {out}")
 

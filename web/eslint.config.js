@@ -19,16 +19,16 @@ const notTexts = {
   ignore: [
     "^Trimtab$|· Trimtab$|^SVG$|^SHA-256$|^Ctrl K$",
     // Shell commands and code of scripts.
-    "^(import trimtab|study = client|trimtab-|cat )",
+    "^(import trimtab|study = client|trimtab-|trimtab |cat |#!/|sbatch |matching:)",
     // States, actions, fields, addresses, languages.
     "^[A-Z_]+$|^[a-z]+([._][a-z_]+)+$|^/|^en(-GB)?$",
     // CSS, and keys in the browser's storage.
-    "^--?[a-z]|^var\\(|^rgb|^#[0-9a-f]{6}$|^(light|dark)$|^\\(prefers-|^trimtab-",
+    "^--?[a-z]|^var\\(|^rgb|^#[0-9a-f]{6}$|^(light|dark)$|^\\(prefers-|^(trimtab|matching)[-:]",
     // Units are the same everywhere.
     "^(ns|µs|ms|s|min|h|B|[KMG]iB|\\s)+$",
     "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component|change):+$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",
     // Words and paths of study files and of the API.
-    "^(minimize|maximize|min|max|values|any|all|only|stopping|true|false|read|tune|number|state)$|^(parameters|ranges|objectives)[.\\[]",
+    "^(minimize|maximize|min|max|values|any|all|only|stopping|true|false|read|tune|number|state)$|^(parameters|ranges|objectives|weights)[.\\[]",
   ],
   ignoreNames: [
     "className", "kind", "type", "role", "to", "by", "field", "step", "href", "src", "id", "key", "height", "width", "style", "rel", "target", "scope",
@@ -36,18 +36,18 @@ const notTexts = {
     { regex: { pattern: "^aria-(hidden|live|current|busy|sort|keyshortcuts|labelledby|describedby|invalid)$" } },
     // Names of charts, colours and queries.
     "symbol", "position", "align", "trigger", "nameLocation", "color", "borderColor", "backgroundColor", "fillerColor", "overflow", "renderer", "renderMode",
-    "filterMode", "queryKey", "networkMode", "staleTime", "defaultPreload", "replaceMerge", "sort", "needs", "keywords", "tone", "section", "tab", "show", "connection",
+    "filterMode", "queryKey", "stack", "networkMode", "staleTime", "defaultPreload", "replaceMerge", "sort", "needs", "keywords", "tone", "section", "tab", "show", "connection",
   ],
   ignoreFunctions: [
     "api.*", "may", "import", "lazyRouteComponent", "matchMedia", "EventSource", "Set", "Map", "Intl.*", "URLSearchParams", "document.*", "read",
     "*.addEventListener", "*.closest", "*.querySelector", "*.removeEventListener", "*.getItem", "*.setItem", "*.removeItem", "*.startsWith", "*.endsWith", "*.includes", "*.split",
     "*.replace", "*.replaceAll", "*.match", "*.has", "*.get", "*.set", "*.on", "*.off", "*.slice", "*.indexOf", "JSON.*", "*.localeCompare", "saveText", "useState", "EditorView.*", "HighlightStyle.*", "FIRST.*",
     // Paths in a study file.
-    "edit", "mapping", "list", "policy", "draft.set", "draft.setAll", "messageFor", "change", "about", "fault",
+    "edit", "mapping", "list", "policy", "draft.set", "draft.setAll", "messageFor", "change", "about", "fault", "errorAt",
   ],
 };
 
-const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis"];
+const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis", "matching"];
 
 export default tseslint.config(
   { ignores: ["dist", "node_modules", "src/lib/api/_gen", "public"] },

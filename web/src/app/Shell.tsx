@@ -6,7 +6,7 @@ import { lazy, Suspense } from "react";
 import { Button } from "@/components/Button";
 import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
-import { sessionQuery } from "@/lib/session";
+import { sessionQuery, useMay } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { usePalette } from "./palette/usePalette";
 import { queries } from "./queries";
@@ -17,6 +17,7 @@ const Palette = lazy(() => import("./palette/Palette"));
 /** Frame every page except the sign-in page. */
 export function Shell() {
   const [palette, setPalette] = usePalette();
+  const may = useMay();
   return (
     <>
       <a className={styles.skip} href="#content">
@@ -37,6 +38,11 @@ export function Shell() {
           <Link to="/agents" activeProps={{ "aria-current": "page" }}>
             {t`Agents`}
           </Link>
+          {may("record.read") ? (
+            <Link to="/matching" activeProps={{ "aria-current": "page" }}>
+              {t`Matching`}
+            </Link>
+          ) : null}
           <Link to="/administration" activeProps={{ "aria-current": "page" }}>
             {t`Administration`}
           </Link>

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { compareSearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
+import { compareSearch, matchingSearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
 
 it("opens only pages of this site after the sign-in", () => {
   expect(signInSearch({ next: "/studies?q=x" }).next).toBe("/studies?q=x");
@@ -20,5 +20,7 @@ it("accepts names of digits, which arrive as numbers", () => {
 it("drops values that no page knows", () => {
   expect(studySearch({ tab: "elsewhere" }).tab).toBeUndefined();
   expect(studiesSearch({ show: "elsewhere", tag: "" })).toEqual({});
+  expect(matchingSearch({ tab: "elsewhere", state: "GONE", decision: "no", q: "" })).toEqual({});
+  expect(matchingSearch({ tab: "jobs", record: 12, decision: "CONTROL" })).toEqual({ tab: "jobs", record: "12", decision: "CONTROL" });
   expect([0, 1.5, "2", 3].map((version) => writeComponentSearch({ version }).version)).toEqual([undefined, undefined, undefined, 3]);
 });

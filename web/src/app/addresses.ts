@@ -8,6 +8,11 @@ const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline", 
 export type StudyTab = (typeof STUDY_TABS)[number];
 const SECTIONS = ["tokens", "members", "quota", "audit", "tenants", "queue"] as const;
 export type Section = (typeof SECTIONS)[number];
+/** The tabs of the page on application matching, each with its own address. */
+export const MATCHING_TABS = ["records", "explain", "jobs", "quality", "settings"] as const;
+export type MatchingTab = (typeof MATCHING_TABS)[number];
+const RECORD_STATES = ["ACTIVE", "WITHDRAWN"] as const;
+const DECISIONS = ["APPLIED", "CONTROL", "DRY_RUN", "REFUSED"] as const;
 /* eslint-enable lingui/no-unlocalized-strings */
 
 /** Return the tabs of a study: trade-offs only if it has several objectives. An unknown study has the common tabs. */
@@ -79,8 +84,33 @@ export function writeComponentSearch({ name, version }: Search): { name?: string
   return { name: text(name), version: typeof version === "number" && Number.isInteger(version) && version > 0 ? version : undefined };
 }
 
-export function administrationSearch({ section }: Search): { section?: Section | undefined } {
-  return { section: SECTIONS.find((one) => one === section) };
+/** Return the section, and the beginning of the target that the audit trail shows. */
+export function administrationSearch({ section, target }: Search): { section?: Section | undefined; target?: string | undefined } {
+  return { section: SECTIONS.find((one) => one === section), target: text(target) };
+}
+
+/** The tab, the filter and order of records, the filter of jobs, and the cluster whose settings are shown. */
+export interface MatchingSearch {
+  tab?: MatchingTab | undefined;
+  q?: string | undefined;
+  state?: (typeof RECORD_STATES)[number] | undefined;
+  sort?: string | undefined;
+  record?: string | undefined;
+  decision?: (typeof DECISIONS)[number] | undefined;
+  cluster?: string | undefined;
+}
+
+export function matchingSearch(search: Search): MatchingSearch {
+  return {
+    tab: MATCHING_TABS.find((one) => one === search.tab && one !== "records"),
+    q: text(search.q),
+    state: RECORD_STATES.find((one) => one === search.state),
+    // The service refuses an unknown order and names the known ones.
+    sort: text(search.sort),
+    record: text(search.record),
+    decision: DECISIONS.find((one) => one === search.decision),
+    cluster: text(search.cluster),
+  };
 }
 
 /** Return a query value as text, or undefined if it is empty. The router turns a value of digits into a number. */

@@ -3,7 +3,7 @@ import { signInQuery } from "@/features/session/api";
 import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
 import { sessionQuery } from "@/lib/session";
-import { administrationSearch, compareSearch, newStudySearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
+import { administrationSearch, compareSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
 import { NotFound } from "./routes/NotFound";
@@ -101,6 +101,19 @@ const agents = createRoute({
   component: lazyRouteComponent(() => import("./routes/AgentsPage"), "AgentsPage"),
 });
 
+const matching = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/matching",
+  validateSearch: matchingSearch,
+  component: lazyRouteComponent(() => import("./routes/matching/MatchingPage"), "MatchingPage"),
+});
+
+const record = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/matching/records/$id",
+  component: lazyRouteComponent(() => import("./routes/matching/RecordPage"), "RecordPage"),
+});
+
 const administration = createRoute({
   getParentRoute: () => signedIn,
   path: "/administration",
@@ -111,7 +124,7 @@ const administration = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     signIn,
-    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, components, component, writeComponent, agents, administration]),
+    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, components, component, writeComponent, agents, matching, record, administration]),
   ]),
   defaultPreload: "intent",
   scrollRestoration: true,

@@ -1,11 +1,13 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";
+import type { ReactNode } from "react";
 import type { StudyState, TrialState } from "@/lib/api/client";
 import styles from "./Badge.module.css";
 
 type State = StudyState | TrialState;
+type Tone = "accent" | "good" | "warn" | "bad" | "info" | "soft";
 
-const LOOKS: Record<State, { tone: string; text: MessageDescriptor }> = {
+const LOOKS: Record<State, { tone: Tone; text: MessageDescriptor }> = {
   ACTIVE: { tone: "accent", text: msg`active` },
   PAUSED: { tone: "warn", text: msg`paused` },
   COMPLETED: { tone: "good", text: msg`completed` },
@@ -24,9 +26,18 @@ export function stateText(state: State): string {
 /** Show a state by a word and a colour. */
 export function StateBadge({ state }: { state: State }) {
   return (
-    <span className={`${styles.badge} ${styles[LOOKS[state].tone]}`}>
-      <span className={`${styles.dot} ${state === "ACTIVE" ? styles.alive : ""}`} aria-hidden="true" />
+    <Badge tone={LOOKS[state].tone} alive={state === "ACTIVE"}>
       {stateText(state)}
+    </Badge>
+  );
+}
+
+/** Show a word with a dot in a colour. `alive`: the dot pulses. */
+export function Badge({ tone, alive = false, children }: { tone: Tone; alive?: boolean; children: ReactNode }) {
+  return (
+    <span className={`${styles.badge} ${styles[tone]}`}>
+      <span className={`${styles.dot} ${alive ? styles.alive : ""}`} aria-hidden="true" />
+      {children}
     </span>
   );
 }

@@ -155,3 +155,8 @@ export function formatAgo(time: Date, now: Date): string {
 export function formatTime(time: Date): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "long" }).format(time);
 }
+
+/** Format the day of a time in the viewer's time zone. */
+export function formatDay(time: Date): string {
+  return new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }).format(time);
+}

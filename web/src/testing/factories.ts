@@ -1,4 +1,4 @@
-import type { Study, Trial } from "@/lib/api/client";
+import type { MatchingRecord, Study, Trial } from "@/lib/api/client";
 
 /** Return a trial of a study with the parameters x and n. */
 export function makeTrial(changes: Partial<Trial> = {}): Trial {
@@ -64,6 +64,30 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     space_edits: [],
     created_at: "2026-01-02T12:00:00Z",
     updated_at: "2026-01-02T12:00:00Z",
+    ...changes,
+  };
+}
+
+/** Return an active record without jobs. */
+export function makeRecord(changes: Partial<MatchingRecord> = {}): MatchingRecord {
+  return {
+    id: "1",
+    job: { user: "ada", name: "ants", program: "ant", command_line: "./ant --grid 64", submitted_at: "2026-01-02T12:00:00Z", nodes: 4 },
+    component: "compiler",
+    digest: "",
+    application: "ant",
+    study: "ant-1",
+    params: { x: 0.25, n: 4 },
+    gain: 0.2,
+    gain_low: 0.15,
+    gain_high: 0.25,
+    state: "ACTIVE",
+    cause: "",
+    state_reason: "",
+    created_at: "2026-01-02T12:00:00Z",
+    active_since: "2026-01-02T12:00:00Z",
+    withdrawn_at: null,
+    feedback: { applied: 0, control: 0, change: null, low: null, high: null },
     ...changes,
   };
 }

@@ -12,8 +12,8 @@ import { studiesQuery, studyQuery } from "@/features/studies/api";
 import { StopDialog } from "@/features/studies/StopDialog";
 import { useMay } from "@/lib/session";
 import { setTheme, type Theme } from "@/lib/theme";
-import { tabsOf } from "../addresses";
-import { TITLES } from "../titles";
+import { MATCHING_TABS, tabsOf } from "../addresses";
+import { MATCHING_TITLES, TITLES } from "../titles";
 import { meantBy, namesNone, score } from "./commands";
 import styles from "./Palette.module.css";
 import { StateCommands } from "./StateCommands";
@@ -97,6 +97,13 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 <Command.Item onSelect={() => go({ to: "/compare", search: { study: [] } })}>{t`Compare studies`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/components" })}>{t`Components`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/agents" })}>{t`Agents`}</Command.Item>
+                {may("record.read")
+                  ? MATCHING_TABS.map((tab) => (
+                      <Command.Item key={tab} value={`matching:${tab}`} keywords={[t`Matching`, i18n._(MATCHING_TITLES[tab])]} onSelect={() => go({ to: "/matching", search: { tab } })}>
+                        {t`Matching`} <span className={choices.soft}>{i18n._(MATCHING_TITLES[tab])}</span>
+                      </Command.Item>
+                    ))
+                  : null}
                 <Command.Item onSelect={() => go({ to: "/administration" })} keywords={[t`Administration`, "tokens", "settings"]}>
                   {t`Administration`}
                 </Command.Item>

@@ -31,7 +31,7 @@ const SCOPES = ["read", "tune", "agent", "admin"];
 export function AdministrationPage() {
   useTitle(t`Administration`);
   const may = useMay();
-  const { section = "tokens" } = route.useSearch();
+  const { section = "tokens", target = "" } = route.useSearch();
   const navigate = route.useNavigate();
   const { data: session } = useQuery(sessionQuery);
   const scopes = SCOPES.filter((scope) => {
@@ -66,7 +66,7 @@ export function AdministrationPage() {
       {sections.length < 2 ? null : <Segments label={t`Section`} value={shown} onChange={(next) => void navigate({ search: { section: next }, replace: true })} options={sections} />}
       {shown === "members" ? <Members mayRevoke={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
-      {shown === "audit" ? <Audit /> : null}
+      {shown === "audit" ? <Audit key={target} target={target} /> : null}
       {shown === "tenants" ? <Tenants /> : null}
       {shown === "queue" ? <Queue /> : null}
       {shown === "tokens" && may("token.own") ? <Tokens mayAll={may("token.all")} scopes={scopes} /> : null}

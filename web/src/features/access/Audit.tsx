@@ -10,9 +10,9 @@ import { Ago } from "@/components/Time";
 import { auditQuery, type AuditFilter } from "./api";
 import styles from "./access.module.css";
 
-/** Show the audit trail of the tenant, newest first. */
-export function Audit() {
-  const [filter, setFilter] = useState<AuditFilter>({});
+/** Show the audit trail of the tenant, newest first. `target`: the filter that it begins with. */
+export function Audit({ target }: { target: string }) {
+  const [filter, setFilter] = useState<AuditFilter>({ target });
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
   const field = (key: keyof AuditFilter, label: string, type: "search" | "date", example = "") => (

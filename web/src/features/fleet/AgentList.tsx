@@ -121,7 +121,8 @@ function Running({ agent, trial }: Pick<Props, "trial"> & { agent: Agent }) {
 
 /** Show what the administrator of the machine allows the service to run, as the policy file states it. */
 function Policy({ policy }: { policy: Record<string, string> }) {
-  const rules = Object.entries(policy);
+  // Rules for the jobs of submission hosts do not limit trials; the page on matching shows them.
+  const rules = Object.entries(policy).filter(([rule]) => !rule.startsWith("matching."));
   if (rules.length === 0) return <>{t`everything that it offers`}</>;
   return (
     <ul>

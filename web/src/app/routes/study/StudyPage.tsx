@@ -7,6 +7,7 @@ import { StateBadge } from "@/components/Badge";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { Tabs } from "@/components/Tabs";
 import { Tags } from "@/components/Tags";
+import { StudyRecord } from "@/features/matching/StudyRecord";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { ConnectionState } from "@/features/studies/ConnectionState";
 import type { Connection } from "@/features/studies/feed";
@@ -117,6 +118,16 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
       </div>
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
       <StudyFacts study={study} />
+      {may("record.read") && study.spec.execution ? (
+        <StudyRecord
+          study={study}
+          link={({ id }) => (
+            <Link to="/matching/records/$id" params={{ id }}>
+              {t`Record ${id}`}
+            </Link>
+          )}
+        />
+      ) : null}
       <Tabs label={t`Study`}>
         {shown.map((one) => (
           <Link

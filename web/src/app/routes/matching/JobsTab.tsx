@@ -1,0 +1,103 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { Button } from "@/components/Button";
+import { Code, Empty, Loading, Problem } from "@/components/Message";
+import { Segments } from "@/components/Segments";
+import { jobsQuery, recordQuery } from "@/features/matching/api";
+import { FeedbackText } from "@/features/matching/Feedback";
+import { JobTable } from "@/features/matching/JobTable";
+import styles from "@/features/matching/matching.module.css";
+import { useServer } from "@/lib/session";
+import type { MatchingSearch } from "../../addresses";
+import pages from "../pages.module.css";
+
+const route = getRouteApi("/signed-in/matching");
+
+export function JobsTab() {
+  const { record = "", decision = "" } = route.useSearch();
+  const navigate = route.useNavigate();
+  const server = useServer();
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(jobsQuery({ record, decision }));
+  const jobs = data?.pages.flatMap((page) => page.jobs) ?? [];
+  return (
+    <>
+      <div className={pages.filters}>
+        <Segments
+          label={t`Decision`}
+          value={decision === "" ? "all" : decision}
+          onChange={(value) => void navigate({ search: (before) => ({ ...before, decision: value === "all" ? undefined : value }), replace: true })}
+          options={[
+            { value: "all", text: t`All` },
+            { value: "APPLIED", text: t`Applied` },
+            { value: "CONTROL", text: t`Control` },
+            { value: "DRY_RUN", text: t`Dry run` },
+            { value: "REFUSED", text: t`Refused` },
+          ]}
+        />
+      </div>
+      {record === "" ? null : <OfRecord id={record} decision={decision === "" ? undefined : decision} />}
+      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {data === undefined ? (
+        error === null ? <Loading what={t`jobs`} /> : null
+      ) : (
+        <div className={pages.panel}>
+          {jobs.length > 0 ? (
+            <JobTable
+              jobs={jobs}
+              link={(id) => (
+                <Link to="/matching/records/$id" params={{ id }}>
+                  {t`record ${id}`}
+                </Link>
+              )}
+            />
+          ) : record !== "" || decision !== "" ? (
+            <Empty title={t`No matching jobs`}>
+              <Button onClick={() => void navigate({ search: { tab: "jobs" } })}>{t`Show all jobs`}</Button>
+            </Empty>
+          ) : (
+            <Empty title={t`No jobs yet`}>
+              <p>{t`Agents on submission hosts report each job that resembles a record, when it has ended, also in a dry run. Start one on each host where people submit jobs:`}</p>
+              <Code>{`trimtab-agent run --server ${server} --enrol TOKEN --slots 0 \\
+    --components /etc/trimtab/components \\
+    --policy /etc/trimtab/policy.yaml \\
+    --match-socket /run/trimtab/match.sock`}</Code>
+              <p>{t`Without a scheduler, put this before a command:`}</p>
+              <Code>trimtab-agent wrap -- ./ant --grid 64</Code>
+            </Empty>
+          )}
+        </div>
+      )}
+      {hasNextPage ? (
+        <div className={styles.buttons}>
+          <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            {isFetchingNextPage ? t`Loading …` : t`Show more`}
+          </Button>
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+/** Say which record the jobs considered, and how they fared together. */
+function OfRecord({ id, decision }: { id: string; decision: MatchingSearch["decision"] }) {
+  const { data } = useQuery(recordQuery(id));
+  return (
+    <div className={styles.filters}>
+      <p>
+        <Trans>
+          Jobs that matched{" "}
+          <Link to="/matching/records/$id" params={{ id }}>
+            record {id}
+          </Link>
+          :
+        </Trans>{" "}
+        {data === undefined ? null : <FeedbackText feedback={data.feedback} />}
+      </p>
+      <Link to="/matching" search={{ tab: "jobs", decision }}>
+        {t`Show the jobs of all records`}
+      </Link>
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+import { t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { Empty, Loading, Problem } from "@/components/Message";
+import { recordQuery } from "@/features/matching/api";
+import { ChangeRecord } from "@/features/matching/ChangeRecord";
+import { RecordState } from "@/features/matching/RecordState";
+import { RecordView } from "@/features/matching/RecordView";
+import { ApiError } from "@/lib/api/client";
+import { useMay } from "@/lib/session";
+import { useTitle } from "@/lib/title";
+import pages from "../pages.module.css";
+
+const route = getRouteApi("/signed-in/matching/records/$id");
+
+export function RecordPage() {
+  const { id } = route.useParams();
+  useTitle(t`Record ${id}`);
+  const may = useMay();
+  const { data, error, refetch } = useQuery(recordQuery(id));
+  if (error instanceof ApiError && error.status === 404) {
+    return (
+      <Empty title={t`There is no record ${id}`}>
+        <Link to="/matching">{t`Go to records`}</Link>
+      </Empty>
+    );
+  }
+  if (data === undefined) return error === null ? <Loading what={t`record ${id}`} /> : <Problem error={error} again={() => void refetch()} />;
+  const { component, study } = data;
+  return (
+    <>
+      <div className={pages.head}>
+        <div className={pages.title}>
+          <h1>{t`Record ${id}`}</h1>
+          <RecordState state={data.state} />
+          <Link to="/matching">{t`All records`}</Link>
+        </div>
+        <div className={pages.buttons}>
+          {may("audit.read") ? (
+            <Link to="/administration" search={{ section: "audit", target: `record/${id}` }} className={pages.secondary}>
+              {t`Audit trail`}
+            </Link>
+          ) : null}
+          {may("record.change") ? <ChangeRecord record={data} /> : null}
+        </div>
+      </div>
+      <RecordView
+        record={data}
+        component={
+          <Link to="/components/$name" params={{ name: component }}>
+            {component}
+          </Link>
+        }
+        study={
+          data.cause === "deletion" ? (
+            t`${study} (deleted)`
+          ) : (
+            <Link to="/studies/$name" params={{ name: study }}>
+              {study}
+            </Link>
+          )
+        }
+        jobs={
+          <Link to="/matching" search={{ tab: "jobs", record: id }}>
+            {t`Show its jobs`}
+          </Link>
+        }
+      />
+    </>
+  );
+}
