@@ -1,4 +1,4 @@
-"""What application matching has in a service at work: records of tuned applications, and jobs that matched them."""
+"""Records of tuned applications, and jobs that matched them, in a service at work."""
 
 from __future__ import annotations
 
