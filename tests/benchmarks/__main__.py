@@ -26,6 +26,7 @@ BENCHMARKS = {
     "matching_cost": "Cost of application matching",
     "apache_cost": "Cost of a trial of apache-gcc",
     "ask_tell": "Ask and tell",
+    "scale": "The service at scale",
     "console": "The console with a long study",
     "gp_cost": "Cost of a gp suggestion",
     "matching": "Search for the record that a job resembles",
