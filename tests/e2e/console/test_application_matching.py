@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.factories.agent import RealAgent
-from tests.factories.browser import NEEDS_BROWSER, accessibility_faults, open_page
-from tests.factories.console import Rest
+from tests.factories.browser import NEEDS_BROWSER, accessibility_faults, build_console, open_page
+from tests.factories.console import Rest, furnished
 from tests.factories.matched import match_jobs
 from tests.factories.service import EmbeddedService
 
@@ -20,6 +20,20 @@ pytestmark = NEEDS_BROWSER
 SCRIPT = "#!/bin/sh\n#SBATCH --job-name=allreduce_2 -N 4\n#SBATCH -p main\nsrun ./allreduce --size 4M\n"
 JOB = "{user: grace, name: allreduce_2, program: allreduce, command: /opt/mpi/bin/allreduce --size 4M, nodes: 4}"
 POLICY = "matching: {mode: apply, users: [grace, 'proj-*'], control_share: 0.1, cluster: hpc1}\n"
+
+
+# A service of their own, because the tests of other pages count studies and agents.
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+    build_console()
+    with EmbeddedService(tmp_path_factory.mktemp("matching")) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def api(service: EmbeddedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rest]:
+    with furnished(service, tmp_path_factory.mktemp("agent")) as rest:
+        yield rest
 
 
 @pytest.fixture(scope="module")
