@@ -9,7 +9,7 @@ RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && pip insta
 WORKDIR /opt/trimtab
 COPY . .
 # Set up as in any checkout, then keep only what the service itself needs.
-RUN CI=true deploy/checkout/setup.sh && uv sync --locked --no-default-groups --no-editable --python /usr/local/bin/python3.11
+RUN CI=true deploy/checkout/setup.sh && uv sync --locked --no-default-groups --extra tracing --no-editable --python /usr/local/bin/python3.11
 
 FROM python:3.11.14-slim-bookworm
 RUN useradd --system --uid 10001 --no-create-home trimtab
