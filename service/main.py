@@ -170,13 +170,16 @@ def _become_owner() -> None:
         os.environ["TRIMTAB_SERVICE_PASSWORD"] = str(role["password"])
 
 
-def _set_up_service() -> None:
-    """Set up Django. Refuse to serve if the database would show the rows of one tenant to another."""
+def _set_up_service(process: str) -> None:
+    """Set up Django and traces. Refuse to serve if the database would show the rows of one tenant to another."""
     _set_up_django()
+    from django.conf import settings
     from django.db import OperationalError, connections
 
+    from service.core import tracing
     from service.tenancy import protection
 
+    tracing.start(process, settings.TRIMTAB_TRACES_PER_SECOND)
     while True:
         try:
             faults = protection.faults()
@@ -200,7 +203,7 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
     """
     # Django uses a new thread for each request, so the threads share connections.
     os.environ.setdefault("TRIMTAB_DATABASE_POOL", "8")
-    _set_up_service()
+    _set_up_service("web")
     import uvicorn
     from django.conf import settings
 
@@ -254,7 +257,7 @@ def grpc(
 
       trimtab-service grpc --host 10.0.0.5 --plaintext     (behind a proxy that encrypts)
     """
-    _set_up_service()
+    _set_up_service("grpc")
     from service.config import liveness
     from service.rpc.server import run
     from service.rpc.tls import TlsError, chosen
@@ -290,7 +293,7 @@ def worker(metrics: Metrics = None) -> None:
 
       trimtab-service worker --metrics 10.0.0.5:9471
     """
-    _set_up_service()
+    _set_up_service("worker")
     _serve_metrics(metrics)
     from django.db import InterfaceError, OperationalError, connections
 
@@ -315,7 +318,7 @@ def beat() -> None:
 
       trimtab-service beat
     """
-    _set_up_service()
+    _set_up_service("beat")
     import threading
 
     from service.config import liveness

@@ -14,7 +14,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.core import logcontext
+from service.core import logcontext, tracing
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -113,7 +113,8 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
 
 
 def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
-    """Return the HTTP status and the problem document of an error."""
+    """Return the HTTP status and the problem document of an error. It names the trace if there is one."""
+    trace = tracing.trace()
     kind = next(kind for kind in type(error).__mro__ if kind in KINDS)
     status, title = KINDS[kind]
     status = STATUS_OF_CODE.get(error.code, status)
@@ -125,6 +126,7 @@ def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
         "code": error.code,
         "retryable": error.retryable,
         "data": error.data,
+        **({"trace": trace} if trace else {}),
     }
 
 

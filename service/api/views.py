@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from service.api.metrics import REQUEST_SECONDS
-from service.core import logcontext
+from service.core import logcontext, tracing
 from service.core.errors import NotFound
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
@@ -32,16 +32,22 @@ class View(APIView):
 
     # The action of each method, for the matrix of permissions. None: anybody may call it without a token.
     actions: ClassVar[Mapping[str, Action | None]] = {}
+    # When the request arrived, in nanoseconds since 1970, and what ends its span.
+    _began = 0
+    _end: tracing.End | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Serve the request and measure its time, including the rendering."""
         started = time.perf_counter()
+        self._began = time.time_ns()
         response = super().dispatch(request, *args, **kwargs)
         route = request.resolver_match.route if request.resolver_match else "unknown"
 
         def observe(rendered: Any) -> None:
             method = request.method if request.method in METHODS else "other"
             REQUEST_SECONDS.labels(method, route, rendered.status_code).observe(time.perf_counter() - started)
+            if self._end is not None:
+                self._end(rendered.status_code >= 500, {"http.response.status_code": rendered.status_code})
 
         if isinstance(response, Response):
             response.add_post_render_callback(observe)
@@ -60,7 +66,13 @@ class View(APIView):
             logcontext.bind(study=study, trial=self.kwargs.get("number"), agent=self.kwargs.get("agent_id"))
             if action is not None:
                 logcontext.bind(tenant=self.principal.tenant_id, actor=self.principal.actor)
+                self._trace(request)
                 require(self.principal, action, study)
+
+    def _trace(self, request: Request) -> None:
+        """Begin the span of the request, in the trace of its caller, which is authenticated."""
+        route = request.resolver_match.route if request.resolver_match else "unknown"
+        self._end = tracing.serve(f"{request.method} /{route}", request.headers.get(tracing.HEADER, ""), self._began)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return the authenticators; none if anybody may call the method."""

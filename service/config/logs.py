@@ -7,7 +7,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
-from service.core import logcontext
+from service.core import logcontext, tracing
 
 HIDDEN = "***"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -30,6 +30,12 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def _fields() -> dict[str, object]:
+    """Return the fields of the log context, and the id of the trace if there is one."""
+    trace = tracing.trace()
+    return {**logcontext.fields(), **({"trace": trace} if trace else {})}
+
+
 class Line(logging.Formatter):
     """Text for people: time, level, logger, message, and the fields of the log context."""
 
@@ -38,7 +44,7 @@ class Line(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         """Return the first line; a traceback follows it."""
-        about = " ".join(f"{name}={value}" for name, value in logcontext.fields().items())
+        about = " ".join(f"{name}={value}" for name, value in _fields().items())
         line = super().formatMessage(record) + (f" [{about}]" if about else "")
         # Text that a caller sent, such as a path, must not look like a line of the log.
         return _CONTROL.sub(lambda found: repr(found[0])[1:-1], line)
@@ -49,7 +55,7 @@ class Line(logging.Formatter):
 
 
 class Json(logging.Formatter):
-    """JSON for programs: time, level, logger, message, process, error (a traceback), and request, tenant, study, ..."""
+    """JSON for programs: time, level, logger, message, process, error (a traceback), trace, request, tenant, ..."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
@@ -59,7 +65,7 @@ class Json(logging.Formatter):
             "logger": record.name,
             "message": without_secrets(record.getMessage()),
             "process": record.process,
-            **logcontext.fields(),
+            **_fields(),
         }
         if record.exc_info:
             content["error"] = without_secrets(self.formatException(record.exc_info))

@@ -46,6 +46,8 @@ class Grant:
     trial_timeout_seconds: float | None
     placement: Placement
     measured_on: Sequence[str]
+    # The span that made the trial; empty while traces are off, and in a dry run.
+    traceparent: str = ""
 
 
 def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[str] = ()) -> list[Grant]:
@@ -171,4 +173,5 @@ def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
         trial_timeout_seconds=spec.execution.trial_timeout_seconds,
         placement=spec.execution.placement,
         measured_on=measured_on if spec.execution.placement.spread else (),
+        traceparent=lease.trial.traceparent,
     )

@@ -9,7 +9,7 @@ from google.protobuf import any_pb2, duration_pb2, struct_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from service._gen import errordetails_pb2
-from service.core import logcontext
+from service.core import logcontext, tracing
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -71,11 +71,15 @@ def status_of(error: TrimtabError) -> grpc.StatusCode:
 def details_of(error: TrimtabError) -> tuple[str, bytes]:
     """Return the message and the serialised google.rpc.Status with the ErrorDetail, both short enough for the headers.
 
-    If the time of the next attempt is known, the status also has a RetryInfo.
+    If the time of the next attempt is known, the status also has a RetryInfo. The data names the trace if there is one.
     """
+    trace = tracing.trace()
     message = _cut(error.message, MAX_MESSAGE_BYTES)
     detail = errordetails_pb2.ErrorDetail(
-        code=error.code, message=message, retryable=error.retryable, data=_struct(error.data)
+        code=error.code,
+        message=message,
+        retryable=error.retryable,
+        data=_struct({"trace": trace, **error.data} if trace else error.data),
     )
     packed = any_pb2.Any()
     packed.Pack(detail)

@@ -19,7 +19,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from prometheus_client import Counter, Histogram
 
-from service.core import logcontext
+from service.core import logcontext, tracing
 from service.core.admission import Caller
 from service.core.errors import InvalidInput
 from service.identity.principals import authenticate_header, remembered_header
@@ -50,6 +50,11 @@ LOGGED = (("study", "study"), ("trial", "trial"), ("lease", "lease"), ("agent", 
 NAMES_STUDY = ("CreateStudyRequest", "GetStudyRequest", "UpdateStudyStateRequest", "DeleteStudyRequest")
 # Health of gRPC itself needs no token. Reflection needs any.
 HEALTH, REFLECTION = "/grpc.health.", "/grpc.reflection."
+
+# Agents make these calls all the time, mostly without a result. Their spans are wanted only if the caller has a trace.
+POLLS = ("AcquireLeases", "RenewLeases")
+# The statuses for which the service is at fault, and not the caller.
+FAULTS = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNKNOWN)
 
 CALLS = Counter("trimtab_grpc_calls", "Calls that have ended.", ["method", "status"])
 SECONDS = Histogram(
@@ -183,7 +188,7 @@ class Boundary(grpc.aio.ServerInterceptor):
             async def answer(_: object, context: Context) -> Message | None:
                 call = _Call(method, context)
                 try:
-                    caller = await self._admit(declared, context)
+                    caller = await self._admit(call, declared, context)
                     try:
                         return await unary(await self._receive(call, declared, parse, context), context)
                     finally:
@@ -203,7 +208,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         async def answer_many(_: object, context: Context) -> AsyncIterator[Message]:
             call = _Call(method, context)
             try:
-                caller = await self._admit(declared, context)
+                caller = await self._admit(call, declared, context)
                 try:
                     request = await self._receive(call, declared, parse, context)
                     async for message in stream(request, context):
@@ -231,7 +236,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         async def answer(requests: Any, context: Context) -> AsyncIterator[Message]:
             call = _Call(method, context)
             try:
-                caller = await self._admit(Declared(Action.SESSION_READ, ""), context)
+                caller = await self._admit(call, Declared(Action.SESSION_READ, ""), context)
                 try:
                     async for message in stream(requests, context):
                         yield message
@@ -244,12 +249,14 @@ class Boundary(grpc.aio.ServerInterceptor):
 
         return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
 
-    async def _admit(self, declared: Declared, context: Context) -> Caller:
-        """Authenticate the caller and count its call. Makes it the current principal.
+    async def _admit(self, call: _Call, declared: Declared, context: Context) -> Caller:
+        """Authenticate the caller and count its call. Makes it the current principal, and begins the span of the call.
 
         Raises Unauthenticated, Forbidden, and ResourceExhausted for a caller with too many calls in progress.
         """
         principal = await self._authenticate(declared, context)
+        if principal is not None:
+            call.trace()
         return self._admission.enter(principal, address_of(context.peer()) if principal is None else "")
 
     async def _authenticate(self, declared: Declared, context: Context) -> Principal | None:
@@ -292,7 +299,7 @@ def _require(declared: Declared, request: Message) -> None:
 class _Call:
     """A call that is being served: its identifier, log fields, status and duration."""
 
-    __slots__ = ("_context", "_metadata", "_method", "_started", "status")
+    __slots__ = ("_began", "_context", "_end", "_metadata", "_method", "_started", "status")
 
     def __init__(self, method: str, context: Context) -> None:
         given = next((value for key, value in context.invocation_metadata() or () if key == REQUEST_KEY), "")
@@ -301,7 +308,17 @@ class _Call:
         self._method = method
         self._context = context
         self._started = time.perf_counter()
+        self._began = time.time_ns()
+        self._end: tracing.End | None = None
         self.status = grpc.StatusCode.OK
+
+    def trace(self) -> None:
+        """Begin the span of the call, in the trace of its caller. A caller without a token gets none."""
+        given = next(
+            (str(value) for key, value in self._context.invocation_metadata() or () if key == tracing.HEADER), ""
+        )
+        if given or not self._method.endswith(POLLS):
+            self._end = tracing.serve(self._method[1:], given, self._began)
 
     def note(self, request: Message) -> None:
         """Add the study, trial, lease and agent of the request to the log's fields."""
@@ -319,6 +336,8 @@ class _Call:
         calls, histogram = _metrics(self._method, self.status)
         calls.inc()
         histogram.observe(seconds)
+        if self._end is not None:
+            self._end(self.status in FAULTS, {"rpc.system": "grpc", "rpc.grpc.status_code": int(self.status.value[0])})
         # There are too many asks and tells for a line each. TRIMTAB_LOG_LEVEL=DEBUG writes them.
         level = logging.DEBUG if self.status is grpc.StatusCode.OK else logging.INFO
         if logger.isEnabledFor(level):

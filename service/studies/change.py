@@ -218,7 +218,7 @@ def changing(
     """
     if trial is not None:
         target = f"trial/{trial}"
-    with _turns[hash((principal.tenant_id, study)) % len(_turns)], access.work(principal):
+    with _turns[hash((principal.tenant_id, study)) % len(_turns)], access.work(principal, action):
         found = lock(principal, study, trial=trial, client=client)
         work = Work(
             principal, found.study, found.time, trials=found.trials, action=action, target=target, detail=detail or {}

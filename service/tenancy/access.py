@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from service.core import tracing
 from service.tenancy.cursor import acting, commit, is_acting, send_later
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
@@ -93,10 +94,14 @@ def add_missing(principal: Principal, row: Row) -> None:
 
 
 @contextmanager
-def work(principal: Principal) -> Iterator[None]:
-    """Run one transaction on behalf of a principal. Changes of a study open theirs with `studies.change.changing`."""
+def work(principal: Principal, action: str = "") -> Iterator[None]:
+    """Run one transaction on behalf of a principal. Changes of a study open theirs with `studies.change.changing`.
+
+    It is a span of the current trace, and with an `action` it begins one where there is none.
+    """
     outermost = not connection.in_atomic_block
-    with acting(principal.tenant_id), transaction.atomic():
+    span = tracing.span(f"transaction {action}".rstrip(), root=outermost and bool(action))
+    with span, acting(principal.tenant_id), transaction.atomic():
         yield
         if outermost:
             commit()

@@ -8,6 +8,8 @@ from uuid import UUID
 from celery import current_app
 from django.db import transaction
 
+from service.core import tracing
+
 COMPUTE = "service.workers.tasks.compute_operation"
 INSIGHT = "service.workers.tasks.compute_insight"
 
@@ -30,7 +32,9 @@ def send_insight(tenant_id: int, study_id: int) -> None:
 
 
 def _send(task: str, arguments: list[str] | list[int], otherwise: str) -> None:
+    caller = tracing.traceparent()
+    headers = {tracing.HEADER: caller} if caller else None
     try:
-        current_app.send_task(task, args=arguments, ignore_result=True, retry=False)
+        current_app.send_task(task, args=arguments, ignore_result=True, retry=False, headers=headers)
     except Exception:  # each transport has its own errors, and none of them may fail the caller's request
         log.warning("the message %s of %s could not be sent; %s", task, arguments, otherwise, exc_info=True)

@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 from prometheus_client import Histogram
 
 from service.algorithms import registry
-from service.core import logcontext
+from service.core import logcontext, tracing
 from service.core.errors import Internal, JsonValue, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
 from service.studies.actions import Client
@@ -72,6 +72,7 @@ class Claim:
     operation_id: UUID
     study_id: int
     attempt: int
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,15 @@ def compute(operation_id: UUID) -> bool:
 
 
 def _finish(claim: Claim) -> None:
+    """Compute and write a claimed operation, in the trace of the call that made it."""
+    with tracing.span("operation", parent=claim.traceparent):
+        _compute_and_write(claim)
+
+
+def _compute_and_write(claim: Claim) -> None:
     """Compute and write a claimed operation; an algorithm's failure is an outcome as well."""
     try:
-        with SUGGESTION_SECONDS.time(), _Heartbeat(claim), _Clocked(claim):
+        with tracing.span("suggest"), SUGGESTION_SECONDS.time(), _Heartbeat(claim), _Clocked(claim):
             computed = _suggest(claim)
     except DatabaseError:
         raise
@@ -185,7 +192,7 @@ def _claim(operation_id: UUID) -> Claim | None:
         access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
         tenants.serve(principal.tenant_id)
         WAIT_SECONDS.observe(max(0.0, (work.time - due.created_at).total_seconds()))
-        return Claim(principal, operation_id, study_id, due.attempt)
+        return Claim(principal, operation_id, study_id, due.attempt, due.traceparent)
     return None
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from typing import Any
+
 from celery import shared_task, signals
 
+from service.core import tracing
 from service.results import insight
 from service.trials import messages
 from service.workers import compute
@@ -15,19 +19,26 @@ def _give_back(**_: object) -> None:
     compute.begin_stop()
 
 
-@shared_task(name=messages.COMPUTE, ignore_result=True)
-def compute_operation(operation_id: str) -> None:
+@shared_task(name=messages.COMPUTE, ignore_result=True, bind=True)
+def compute_operation(task: Any, operation_id: str) -> None:
     """Compute the operation whose turn it is, which may be another one. Each operation sends one message."""
-    compute.compute_next()
+    with _span(task, "compute_operation"):
+        compute.compute_next()
 
 
-@shared_task(name=messages.INSIGHT, ignore_result=True)
-def compute_insight(tenant_id: int, study_id: int) -> None:
+@shared_task(name=messages.INSIGHT, ignore_result=True, bind=True)
+def compute_insight(task: Any, tenant_id: int, study_id: int) -> None:
     """Compute a study's insight if it is wanted."""
-    insight.compute(tenant_id, study_id)
+    with _span(task, "compute_insight"):
+        insight.compute(tenant_id, study_id)
 
 
 @shared_task(name="service.workers.tasks.sweep", ignore_result=True)
 def sweep() -> None:
     """Look for everything that was left unfinished."""
     sweeping.sweep()
+
+
+def _span(task: Any, name: str) -> AbstractContextManager[None]:
+    """Continue the trace of the message. A message of the sweep has none."""
+    return tracing.span(name, parent=(task.request.headers or {}).get(tracing.HEADER, ""), task=True, root=False)

@@ -22,6 +22,9 @@ TRIMTAB_GRPC_CALLS_PER_TENANT = int(os.environ.get("TRIMTAB_GRPC_CALLS_PER_TENAN
 TRIMTAB_GRPC_CALLS_PER_PRINCIPAL = int(os.environ.get("TRIMTAB_GRPC_CALLS_PER_PRINCIPAL", "1000"))
 # The time in which the request of a call must arrive.
 TRIMTAB_GRPC_REQUEST_SECONDS = float(os.environ.get("TRIMTAB_GRPC_REQUEST_SECONDS", "60"))
+# Traces that one process begins, or continues for a caller, in one second; the others are not sampled. Traces are off
+# unless OTEL_EXPORTER_OTLP_ENDPOINT is set.
+TRIMTAB_TRACES_PER_SECOND = int(os.environ.get("TRIMTAB_TRACES_PER_SECOND", "100"))
 # An agent that is silent for this time loses its trials to other agents.
 TRIMTAB_LEASE_SECONDS = float(os.environ.get("TRIMTAB_LEASE_SECONDS", "30"))
 TRIMTAB_HEARTBEAT_SECONDS = float(os.environ.get("TRIMTAB_HEARTBEAT_SECONDS", "5"))

@@ -8,6 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from service.core import tracing
 from service.core.lifecycle import OperationState
 from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
@@ -41,6 +42,8 @@ class Operation(TenantOwned):
     losses = models.PositiveIntegerField(default=0, db_default=0)
     worker = models.CharField(max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(null=True)
+    # The span that made it, for traces; empty while they are off.
+    traceparent = models.CharField(max_length=tracing.LENGTH, blank=True, default=tracing.traceparent, db_default="")
     # When it was last enqueued. The sweep enqueues it again if no worker takes it.
     enqueued_at = models.DateTimeField(db_default=Now())
     error_code = models.CharField(max_length=64, blank=True)

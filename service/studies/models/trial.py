@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
+from service.core import tracing
 from service.core.lifecycle import TrialState
 from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
@@ -42,6 +43,8 @@ class Trial(TenantOwned):
     attempt = models.PositiveIntegerField(default=1)
     revision = models.BigIntegerField()
     request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
+    # The span that made it, for traces; empty while they are off.
+    traceparent = models.CharField(max_length=tracing.LENGTH, blank=True, default=tracing.traceparent, db_default="")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

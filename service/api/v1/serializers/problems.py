@@ -178,3 +178,4 @@ class FaultSerializer(serializers.Serializer[Any]):
     data = ObjectField(  # type: ignore[assignment]  # the base class has an attribute of this name
         help_text="For invalid input: field, value and allowed."
     )
+    trace = serializers.CharField(required=False, help_text="The id of the request's trace, if traces are on.")
