@@ -14,6 +14,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import status_pb2
 
+from trimtab_agent import tracing
 from trimtab_agent._gen import (
     agent_pb2,
     agent_pb2_grpc,
@@ -401,7 +402,8 @@ class ControlPlane:
         method = getattr(self._matching if name in MATCHING else self._stub, name)
         token = self._token
         try:
-            return await method(request, timeout=deadline, metadata=(("authorization", f"Bearer {token}"),))
+            metadata = (("authorization", f"Bearer {token}"), *tracing.metadata())
+            return await method(request, timeout=deadline, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             failure = _failure(name, error)
         if isinstance(failure, CredentialsError) and isinstance(self._credentials, TokenFile):
@@ -460,6 +462,7 @@ def _lease(message: agent_pb2.Lease) -> Lease:
         exclusive=message.exclusive,
         spread=message.spread,
         measured_on=tuple(message.measured_on),
+        traceparent=message.traceparent,
     )
 
 

@@ -312,7 +312,9 @@ def _run(options: argparse.Namespace) -> None:
     # These modules import gRPC, which check and try do not need.
     from trimtab_agent.agent import serve
     from trimtab_agent.journal import Journal
+    from trimtab_agent.tracing import start as start_tracing
 
+    start_tracing()
     journal = Journal(settings.state)
     if user is not None:
         user.open_state(settings.state, {one.folder for one in components.components.values()})

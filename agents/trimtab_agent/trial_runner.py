@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from trimtab_agent import invocation
+from trimtab_agent import invocation, tracing
 from trimtab_agent.artifacts import collect
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane
@@ -194,6 +194,23 @@ class TrialRunner:
         return task
 
     async def _live(self, trial: _Trial) -> None:
+        lease = trial.entry.lease
+        # A trace of its own: a study's trials follow from each other, and one trace of them all would have no end.
+        with tracing.span(
+            "trial",
+            link=lease.traceparent,
+            attributes={
+                "trimtab.study": lease.study,
+                "trimtab.trial": lease.trial,
+                "trimtab.lease": lease.id,
+                "trimtab.attempt": lease.attempt,
+                "trimtab.component": lease.component,
+                "trimtab.application": lease.application,
+            },
+        ):
+            await self._follow(trial)
+
+    async def _follow(self, trial: _Trial) -> None:
         entry = trial.entry
         redactor = self._redactor(entry)
         shipper = LogShipper(self._control, entry, redactor)
@@ -221,7 +238,10 @@ class TrialRunner:
             # A settled lease accepts no node.
             await asyncio.wait([trial.telling], timeout=START_TIME)
         # The result goes before the log, because the next trial may wait for it.
-        await self._report(entry)
+        if entry.settlement is not None:
+            tracing.note("trimtab.outcome", entry.settlement.outcome)
+        with tracing.span("report"):
+            await self._report(entry)
         await shipper.finish()
         if entry.settlement is not None and entry.settlement.outcome is not Outcome.RELEASED:
             await self._send_artifacts(entry, redactor)
@@ -325,8 +345,9 @@ class TrialRunner:
                 logger.warning("%s was lost without a result; running it again", entry.lease.title)
                 self._journal.note_rerun(entry)
             run = 1 + entry.reruns * RUNS_OF_A_JOB
-            spec = job_of(entry.lease, self._config, self._installed.components, work=entry.work, run=run)
-            await self._runner.submit(folder, spec)
+            with tracing.span("prepare"):
+                spec = job_of(entry.lease, self._config, self._installed.components, work=entry.work, run=run)
+                await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
                 # The cancellation came during the submission and found nothing to end.
                 await self._runner.cancel(folder)
@@ -335,6 +356,8 @@ class TrialRunner:
             result = await self._patiently(trial, self._runner.wait)
         finally:
             starting.cancel()
+        for step in result.steps:
+            tracing.past(*step)
         if result.elapsed and trial.telling is None:
             self._tell_start(trial, result.node)
         return result

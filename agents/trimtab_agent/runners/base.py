@@ -149,12 +149,15 @@ class JobResult:
     doubt: str = ""
     # the machine where it ran (supervisor.machine); empty if it did not run or the machine is unknown
     machine: str = ""
+    # the first steps (supervisor.supervise), each with its begin and end in seconds since 1970
+    steps: Sequence[tuple[str, float, float]] = ()
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse the result that the supervisor wrote."""
         data = json.loads(text)
-        return cls(**{**data, "outcome": Outcome(data["outcome"])})
+        steps = tuple((name, began, ended) for name, began, ended in data.get("steps", ()))
+        return cls(**{**data, "outcome": Outcome(data["outcome"]), "steps": steps})
 
 
 class Runner(ABC):

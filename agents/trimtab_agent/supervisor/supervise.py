@@ -24,6 +24,8 @@ Spec = Mapping[str, Any]
 
 # Seconds to read one metric by regular expression: a bad pattern can take very long.
 EXTRACTION_TIME = 30.0
+# How many steps the result names, for traces.
+MOST_STEPS = 50
 
 
 class TrialOverError(Exception):
@@ -130,6 +132,8 @@ class Supervisor:
         self.cpus = frozenset(spec["cpus"] or os.sched_getaffinity(0))
         # Reasons to doubt its timing, by kind, from the latest run that has each.
         self.doubts: dict[str, str] = {}
+        # The first steps with their begin and end in seconds since 1970, for traces.
+        self.steps: list[tuple[str, float, float]] = []
 
     def run(self) -> dict[str, Any]:
         """Run the trial and return the fields of runners.base.JobResult."""
@@ -162,6 +166,7 @@ class Supervisor:
             "build_seconds": self.build_seconds,
             "doubt": quiet.text(self.doubts),
             "machine": self._machine() if self.elapsed else "",
+            "steps": self.steps,
         }
 
     def _machine(self) -> str:
@@ -224,7 +229,9 @@ class Supervisor:
                 if ended.code != 0:
                     raise TrialOverError("failed", self._with_output(f"header: {argv[0]} {ended.reported()}"))
             ended = self._run_application(deadline)
+            began = time.time()
             runs.append(self._metrics(ended.seconds))
+            self._note_step("metrics", began)
         from trimtab_agent.metrics.extract import aggregate
 
         common = [name for name in runs[0] if all(name in run for run in runs)]
@@ -307,6 +314,7 @@ class Supervisor:
                 sink += filter(None, [reported.sources.get(name)])
         group = self.spec["cgroup"]
         killed = cgroup.memory_kills(group) if group else 0
+        began = time.time()
         try:
             ended = process.run(
                 argv,
@@ -324,6 +332,8 @@ class Supervisor:
             )
         except process.NotStartedError as error:
             raise TrialOverError("failed", f"{step}: {error}") from None
+        finally:
+            self._note_step(step, began)
         if self.signals.stopped:
             raise TrialOverError("cancelled", "cancelled")
         if group and cgroup.memory_kills(group) > killed:
@@ -331,6 +341,11 @@ class Supervisor:
             reason = f"{step}: out of memory: it needs more than {limit} MiB, the limit of a trial on this agent"
             raise TrialOverError("infeasible", self._with_output(reason))
         return ended
+
+    def _note_step(self, step: str, began: float) -> None:
+        # The space that is reserved for the result is bounded.
+        if len(self.steps) < MOST_STEPS:
+            self.steps.append((step, began, time.time()))
 
     def _line(self, step: str, argv: Sequence[str]) -> str:
         """Return a command as the log shows it."""
