@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 from google.rpc import status_pb2
 
-from trimtab import errors, retries, trust
+from trimtab import errors, retries, tracing, trust
 from trimtab._gen import errordetails_pb2, identity_pb2_grpc, matching_pb2_grpc, tuning_pb2_grpc
 from trimtab.bearer import Bearer
 from trimtab.login import Login
@@ -184,10 +184,10 @@ class Transport:
                 messages.cancel()
 
     def _show(self, patience: "Patience") -> tuple[tuple[str, str], ...]:
-        """Return the credentials for the next attempt; wait while they cannot be renewed."""
+        """Return the credentials and the trace for the next attempt; wait while the credentials cannot be renewed."""
         while True:
             try:
-                return self._bearer.metadata()
+                return (*self._bearer.metadata(), *tracing.metadata())
             except errors.Unavailable:
                 if not patience.sleep():
                     raise

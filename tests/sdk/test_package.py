@@ -6,10 +6,12 @@ import subprocess
 import sys
 from importlib.resources import files
 
-import trimtab
-from trimtab import errors
+from opentelemetry.sdk.trace import TracerProvider
 
-HEAVY = ["torch", "pandas", "numpy", "typer", "rich", "yaml", "grpc", "google.protobuf"]
+import trimtab
+from trimtab import errors, tracing
+
+HEAVY = ["torch", "pandas", "numpy", "typer", "rich", "yaml", "grpc", "google.protobuf", "opentelemetry"]
 
 
 def loaded(statement: str) -> list[str]:
@@ -25,6 +27,15 @@ def test_import_loads_nothing_heavy() -> None:
 def test_a_client_needs_neither_the_command_line_nor_numbers() -> None:
     statement = "import trimtab; trimtab.Client('127.0.0.1:1', 't')"
     assert set(loaded(statement)) == {"grpc", "google.protobuf"}
+
+
+def test_the_active_span_of_a_program_goes_along() -> None:
+    assert tracing.metadata() == ()
+    with TracerProvider(shutdown_on_exit=False).get_tracer("program").start_as_current_span("own") as span:
+        own = span.get_span_context()
+        text = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+        assert tracing.metadata() == (("traceparent", text),)
+    assert tracing.metadata() == ()
 
 
 def test_the_package_is_typed_and_all_it_names_is_there() -> None:
