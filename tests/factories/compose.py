@@ -22,7 +22,8 @@ VARIABLES = {
     "KEYCLOAK_DATABASE_PASSWORD": "keycloak-s",
     "KEYCLOAK_ADMIN_PASSWORD": "administrator-s",
 }
-_VARIABLE = re.compile(r"\$\{(\w+):\?\}")
+# A variable that must be set, or one with a default.
+_VARIABLE = re.compile(r"\$\{(\w+):(?:\?|-([^}]*))\}")
 
 
 class Compose:
@@ -52,7 +53,7 @@ class Compose:
         return [sys.executable, "-m", "service.main", *words, *(["--port", port] if port else [])]
 
     def _here(self, text: str) -> str:
-        text = _VARIABLE.sub(lambda found: self._variables[found[1]], text)
+        text = _VARIABLE.sub(lambda found: self._variables[found[1]] if found[2] is None else found[2], text)
         for place, here in self._places.items():
             text = text.replace(place, here)
         return text
