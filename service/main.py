@@ -204,30 +204,9 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
     # Django uses a new thread for each request, so the threads share connections.
     os.environ.setdefault("TRIMTAB_DATABASE_POOL", "8")
     _set_up_service("web")
-    import uvicorn
-    from django.conf import settings
+    from service.config import serving
 
-    from service.config import liveness
-
-    config = uvicorn.Config(
-        "service.config.asgi:application",
-        callback_notify=liveness.touch,
-        timeout_notify=int(liveness.EVERY_SECONDS),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        # This is longer than clients and proxies keep an idle connection (Caddy: two minutes). If the server closed it
-        # first, a request that has just been sent would fail.
-        timeout_keep_alive=200,
-        limit_concurrency=settings.TRIMTAB_HTTP_CONNECTIONS,
-        # An event stream stays open while a browser shows the page, so the stop does not wait for it.
-        timeout_graceful_shutdown=2,
-    )
-    server = uvicorn.Server(config)
+    server = serving.server(host, port)
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:

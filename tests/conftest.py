@@ -17,7 +17,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 from service.embedded.postgres import OWNER, SERVICE
 from tests.factories.keycloak import Keycloak, keycloak_server
 from tests.factories.ray import RayHead, ray_head
-from tests.factories.service import EmbeddedService, postgres_server, redis_server
+from tests.factories.service import PROXY, EmbeddedService, postgres_server, redis_server
 from tests.factories.slurm import Slurm, slurm_cluster
 
 # A shell's background work ignores Ctrl-C, and so would every process that the tests start and interrupt.
@@ -206,8 +206,11 @@ def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
 
 @pytest.fixture(scope="session")
 def embedded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
-    """A running `trimtab-service up` that tests share. Use study names that no other test uses, and kill no process."""
-    with EmbeddedService(tmp_path_factory.mktemp("service")) as service:
+    """A running `trimtab-service up` that tests share. Use study names that no other test uses, and kill no process.
+
+    What comes from the address PROXY counts as a proxy's word about the origin of a request.
+    """
+    with EmbeddedService(tmp_path_factory.mktemp("service"), {"FORWARDED_ALLOW_IPS": PROXY}) as service:
         yield service
 
 

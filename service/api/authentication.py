@@ -39,7 +39,7 @@ def authenticate(request: HttpRequest) -> Principal:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return the caller's address. Behind a trusted proxy the proxy states it (uvicorn's --forwarded-allow-ips)."""
+    """Return the caller's address. A proxy of FORWARDED_ALLOW_IPS states it."""
     return str(request.META.get("REMOTE_ADDR") or "")
 
 

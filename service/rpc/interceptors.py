@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from prometheus_client import Counter, Histogram
 
 from service.core import logcontext, tracing
+from service.core.addresses import within
 from service.core.admission import Caller
 from service.core.errors import InvalidInput
 from service.identity.principals import authenticate_header, remembered_header
@@ -137,7 +138,7 @@ def address_of(peer: str, forwarded: str = "") -> str:
     kind, _, rest = peer.partition(":")
     address = unquote(rest.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
     said = forwarded.rpartition(",")[2].strip()
-    if said and not {"*", address}.isdisjoint(settings.TRIMTAB_BELIEVED_PROXIES):
+    if said and within(address, settings.TRIMTAB_BELIEVED_PROXIES):
         try:
             return str(ip_address(said))
         except ValueError:

@@ -106,7 +106,10 @@ async def serve_until(
     waits = Waits()
     server = grpc.aio.server(
         interceptors=(Boundary(Authentication(threads)),),
-        options=OPTIONS,
+        options=(
+            *OPTIONS,
+            ("grpc.server_handshake_timeout_ms", int(1000 * settings.TRIMTAB_GRPC_HANDSHAKE_SECONDS)),
+        ),
         # Beyond it gRPC answers RESOURCE_EXHAUSTED.
         maximum_concurrent_rpcs=settings.TRIMTAB_GRPC_CALLS,
     )

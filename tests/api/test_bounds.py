@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -57,3 +58,36 @@ def test_a_body_that_does_not_arrive_is_refused(port: int, settings: Any) -> Non
     settings.TRIMTAB_HTTP_BODY_SECONDS = 0.3
     status, problem = exchange(port, "Content-Length: 100\r\n", b"{")
     assert (status, problem["code"], problem["retryable"]) == (408, "request_too_slow", True)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHost: localh",
+        # A request after another one on the same connection has no more time.
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nX: ",
+    ],
+)
+def test_a_connection_without_complete_headers_is_closed(port: int, settings: Any, begun: bytes) -> None:
+    settings.TRIMTAB_HTTP_HEADER_SECONDS = 0.5
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+        connection.sendall(begun)
+        received = b""
+        # The server closes it. Without that this waits for longer than the patience.
+        while data := connection.recv(65536):
+            received += data
+    assert received.startswith(b"HTTP/1.1 200 OK") if b"\r\n\r\n" in begun else received == b""
+
+
+def test_a_wait_between_requests_does_not_close_a_connection(port: int, settings: Any) -> None:
+    settings.TRIMTAB_HTTP_HEADER_SECONDS = 0.5
+    connection = HTTPConnection("127.0.0.1", port, PATIENCE)
+    for _ in range(2):
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read()
+        connection.sock.settimeout(1.5)
+        with pytest.raises(TimeoutError):
+            connection.sock.recv(1)
+        connection.sock.settimeout(PATIENCE)
+    connection.close()

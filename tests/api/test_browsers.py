@@ -19,7 +19,7 @@ from django.test import Client
 from service.api.authentication import SAFE_METHODS
 from tests.api.conftest import SPEC, Json
 from tests.factories.browser import CHROMIUM, PATIENCE, open_page, started_browser
-from tests.factories.service import EmbeddedService
+from tests.factories.service import PROXY, EmbeddedService
 
 COOKIE = "trimtab_session"
 CONSOLE = {"X-Trimtab-Console": "1"}
@@ -40,6 +40,14 @@ INJECTED = """() => {
 @pytest.fixture(scope="module")
 def http(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=embedded_service.http_url, timeout=120) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def proxied(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
+    """A proxy that the service trusts."""
+    transport = httpx.HTTPTransport(local_address=PROXY)
+    with httpx.Client(base_url=embedded_service.http_url, transport=transport, timeout=120) as client:
         yield client
 
 
@@ -87,9 +95,26 @@ def test_the_service_keeps_an_idle_connection_open(embedded_service: EmbeddedSer
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_responses_behind_tls_have_a_strict_transport_security_header(http: httpx.Client, path: str) -> None:
-    said = http.get(path, headers={"X-Forwarded-Proto": "https"}).headers["Strict-Transport-Security"]
-    assert said == "max-age=31536000"
+def test_responses_behind_tls_have_a_strict_transport_security_header(
+    http: httpx.Client, proxied: httpx.Client, path: str
+) -> None:
+    headers = {"X-Forwarded-Proto": "https"}
+    assert proxied.get(path, headers=headers).headers["Strict-Transport-Security"] == "max-age=31536000"
+    # Not because a caller says so, on the same machine or on another one.
+    assert "Strict-Transport-Security" not in http.get(path, headers=headers).headers
+
+
+def test_only_a_named_proxy_states_the_address_of_a_caller(
+    http: httpx.Client, proxied: httpx.Client, embedded_service: EmbeddedService
+) -> None:
+    token = {"Authorization": f"Bearer {embedded_service.token}"}
+    for client, expected in ((http, "127.0.0.1"), (proxied, "203.0.113.9")):
+        name = f"forwarded-{uuid.uuid4().hex[:8]}"
+        # A client writes the first address, and the proxy the last one.
+        headers = {**token, "X-Forwarded-For": "198.51.100.1, 203.0.113.9"}
+        client.post("/api/v1/studies", json={"name": name, "spec": SPEC}, headers=headers).raise_for_status()
+        [entry] = http.get("/api/v1/audit", params={"target": f"study/{name}"}, headers=token).json()["entries"]
+        assert entry["address"] == expected
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -140,7 +165,8 @@ def test_a_read_changes_nothing_for_another_site(http: httpx.Client, session: st
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_the_cookies_flags(http: httpx.Client, embedded_service: EmbeddedService, encrypted: bool) -> None:
+def test_the_cookies_flags(proxied: httpx.Client, embedded_service: EmbeddedService, encrypted: bool) -> None:
+    http = proxied
     headers = {**CONSOLE, **({"X-Forwarded-Proto": "https"} if encrypted else {})}
     answer = http.post("/api/v1/session", json={"token": embedded_service.token}, headers=headers)
     cookie = SimpleCookie(answer.headers["Set-Cookie"])[COOKIE]

@@ -22,6 +22,8 @@ from service.embedded.processes import Child, stop
 from tests.factories.ports import free_port
 
 START_SECONDS = 300.0
+# An address of this machine that a test can send from, for the proxy in front of a service. Others are not believed.
+PROXY = "127.0.0.2"
 
 
 class EmbeddedService:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
-
-import uvicorn
 
 from tests.factories.service import wait_for
 
@@ -15,12 +12,10 @@ from tests.factories.service import wait_for
 @contextmanager
 def web_server(patience: float = 120.0) -> Iterator[int]:
     """Serve on a free port of 127.0.0.1 and give the port. The server uses the settings and database of the test."""
+    from service.config import serving
     from service.config.asgi import application
 
-    config = uvicorn.Config(
-        cast(Any, application), host="127.0.0.1", port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
+    server = serving.server("127.0.0.1", 0, application)
     thread = threading.Thread(target=server.run, name="web", daemon=True)
     thread.start()
     try:

@@ -1,6 +1,7 @@
 """Bounds on calls in progress: callers that send much, send nothing, or have no token."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,15 @@ def small_service(template: GrpcService, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setenv("TRIMTAB_GRPC_CALLS", "2000")
     monkeypatch.setenv("TRIMTAB_GRPC_CALLS_PER_PRINCIPAL", "20")
     monkeypatch.setenv("TRIMTAB_GRPC_REQUEST_SECONDS", "10")
+    service = started(template)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def hasty_service(template: GrpcService, monkeypatch: pytest.MonkeyPatch) -> Iterator[GrpcService]:
+    """A service that gives a connection a second to begin."""
+    monkeypatch.setenv("TRIMTAB_GRPC_HANDSHAKE_SECONDS", "1")
     service = started(template)
     yield service
     service.close()
@@ -106,3 +116,29 @@ def test_a_call_without_any_message(grpc_service: GrpcService) -> None:
     call: Any = grpc_service.channel(token=None).stream_unary(LIST)
     error = refusal(call, iter(()), metadata=WITH_TOKEN)
     assert (error.status, error.code) == (grpc.StatusCode.INVALID_ARGUMENT, "invalid_argument")
+
+
+@pytest.mark.parametrize("begun", [b"", b"PRI * HTTP/2.0\r\n\r\nSM"])
+def test_a_connection_that_does_not_begin_http_2_is_closed(hasty_service: GrpcService, begun: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", hasty_service.port), PATIENCE) as connection:
+        connection.sendall(begun)
+        # gRPC's default is two minutes.
+        connection.settimeout(PATIENCE / 2)
+        try:
+            while connection.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+
+
+def test_a_connection_without_calls_stays_open(hasty_service: GrpcService) -> None:
+    """An SDK or agent that has nothing to say is no attacker."""
+    channel = hasty_service.channel()
+    states: list[grpc.ChannelConnectivity] = []
+    grpc.channel_ready_future(channel).result(PATIENCE)
+    channel.subscribe(states.append)
+    with socket.create_connection(("127.0.0.1", hasty_service.port), PATIENCE) as connection:
+        connection.recv(65536)
+        while connection.recv(65536):
+            pass
+    assert set(states) <= {grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.IDLE}

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from django.core.exceptions import ImproperlyConfigured
 
+from service.core.addresses import networks
+
 # The local administrator's token. It allows everything; an installation with Keycloak does not need it.
 TRIMTAB_ADMIN_TOKEN = os.environ.get("TRIMTAB_ADMIN_TOKEN", "")
 TRIMTAB_ADMIN_TOKEN_FILE = os.environ.get("TRIMTAB_ADMIN_TOKEN_FILE", "")
@@ -33,11 +35,18 @@ TRIMTAB_OIDC_GROUPS = os.environ.get("TRIMTAB_OIDC_GROUPS", "/tenants")
 TRIMTAB_OIDC_CONSOLE_CLIENT = os.environ.get("TRIMTAB_OIDC_CONSOLE_CLIENT", "trimtab-console")
 TRIMTAB_OIDC_CLI_CLIENT = os.environ.get("TRIMTAB_OIDC_CLI_CLIENT", "trimtab-cli")
 
-# Addresses of proxies whose X-Forwarded-For header is trusted; *: every address. uvicorn reads the same variable.
-TRIMTAB_BELIEVED_PROXIES = frozenset(os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1").split(","))
+# Addresses and networks of the proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted; *: all.
+try:
+    TRIMTAB_BELIEVED_PROXIES = networks(os.environ.get("FORWARDED_ALLOW_IPS", ""))
+except ValueError as error:
+    raise ImproperlyConfigured(
+        f"FORWARDED_ALLOW_IPS: {error}. Set addresses and networks of proxies, such as 10.0.0.7,192.0.2.0/24"
+    ) from None
 
 # A process caches a principal for this time, so a revocation takes effect within it.
 TRIMTAB_TRUST_SECONDS = float(os.environ.get("TRIMTAB_TRUST_SECONDS", "2"))
+# The API tokens of a person are suspended if the person has not signed in for this time. 0: never.
+TRIMTAB_OWNER_ABSENCE_DAYS = float(os.environ.get("TRIMTAB_OWNER_ABSENCE_DAYS", "90"))
 # An agent renews its credential after a day. It may be offline for the rest of the lifetime without enrolling again.
 TRIMTAB_AGENT_CREDENTIAL = timedelta(seconds=float(os.environ.get("TRIMTAB_AGENT_CREDENTIAL_SECONDS", 7 * 86400)))
 TRIMTAB_AGENT_RENEWAL = timedelta(seconds=float(os.environ.get("TRIMTAB_AGENT_RENEWAL_SECONDS", 86400)))

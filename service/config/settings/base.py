@@ -34,7 +34,7 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 APPEND_SLASH = False
 SECURE_REFERRER_POLICY = "same-origin"
-# Sent only if the request came by TLS, through a proxy that this process trusts (uvicorn's FORWARDED_ALLOW_IPS).
+# Sent only if the request came by TLS, through a proxy of FORWARDED_ALLOW_IPS.
 SECURE_HSTS_SECONDS = 365 * 24 * 3600
 
 # The built console. Vite names the files under assets/ by their content, so a browser may keep them without limit.

@@ -6,6 +6,8 @@ import os
 
 # The body of a REST request; gRPC has the same limit in rpc/admission.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+# The time in which the headers of a REST request must arrive, counted from the connection or their first byte.
+TRIMTAB_HTTP_HEADER_SECONDS = float(os.environ.get("TRIMTAB_HTTP_HEADER_SECONDS", "20"))
 # The time in which the body of a REST request must arrive.
 TRIMTAB_HTTP_BODY_SECONDS = float(os.environ.get("TRIMTAB_HTTP_BODY_SECONDS", "60"))
 # Open connections of one web process. Beyond it uvicorn answers 503.
@@ -20,6 +22,8 @@ TRIMTAB_GRPC_THREADS = int(os.environ.get("TRIMTAB_GRPC_THREADS", "8"))
 TRIMTAB_GRPC_CALLS = int(os.environ.get("TRIMTAB_GRPC_CALLS", "10000"))
 TRIMTAB_GRPC_CALLS_PER_TENANT = int(os.environ.get("TRIMTAB_GRPC_CALLS_PER_TENANT", "5000"))
 TRIMTAB_GRPC_CALLS_PER_PRINCIPAL = int(os.environ.get("TRIMTAB_GRPC_CALLS_PER_PRINCIPAL", "1000"))
+# The time in which a connection must be established, with TLS and the beginning of HTTP/2.
+TRIMTAB_GRPC_HANDSHAKE_SECONDS = float(os.environ.get("TRIMTAB_GRPC_HANDSHAKE_SECONDS", "20"))
 # The time in which the request of a call must arrive.
 TRIMTAB_GRPC_REQUEST_SECONDS = float(os.environ.get("TRIMTAB_GRPC_REQUEST_SECONDS", "60"))
 # Traces that one process begins, or continues for a caller, in one second; the others are not sampled. Traces are off
