@@ -1,8 +1,9 @@
 # Keycloak with Trimtab's realm, built for PostgreSQL and for the path /sso, so that its file system can be read-only.
-FROM quay.io/keycloak/keycloak:26.4.2 AS build
+ARG KEYCLOAK_IMAGE=quay.io/keycloak/keycloak:26.4.2
+FROM ${KEYCLOAK_IMAGE} AS build
 RUN /opt/keycloak/bin/kc.sh build --db=postgres --http-relative-path=/sso --health-enabled=true
 
-FROM quay.io/keycloak/keycloak:26.4.2
+FROM ${KEYCLOAK_IMAGE}
 COPY --from=build /opt/keycloak/lib/quarkus /opt/keycloak/lib/quarkus
 COPY deploy/keycloak/realm.json /opt/keycloak/data/import/realm.json
 USER 1000

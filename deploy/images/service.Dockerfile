@@ -1,8 +1,11 @@
 # All processes of the service, and its console. Build it in the repository's root:
 #   docker build -f deploy/images/service.Dockerfile -t trimtab .
-FROM node:22.21.1-bookworm-slim AS node
+# HOSTING.md says how to fix the base images by their digests.
+ARG NODE_IMAGE=node:22.21.1-bookworm-slim
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
+FROM ${NODE_IMAGE} AS node
 
-FROM python:3.11.14-slim-bookworm AS build
+FROM ${PYTHON_IMAGE} AS build
 COPY --from=node /usr/local/bin/node /usr/local/bin/
 COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && pip install --no-cache-dir uv==0.13.9
@@ -11,7 +14,7 @@ COPY . .
 # Set up as in any checkout, then keep only what the service itself needs.
 RUN CI=true deploy/checkout/setup.sh && uv sync --locked --no-default-groups --extra tracing --no-editable --python /usr/local/bin/python3.11
 
-FROM python:3.11.14-slim-bookworm
+FROM ${PYTHON_IMAGE}
 RUN useradd --system --uid 10001 --no-create-home trimtab
 WORKDIR /opt/trimtab
 COPY --from=build /opt/trimtab/.venv .venv

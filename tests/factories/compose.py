@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,30 @@ VARIABLES = {
     "KEYCLOAK_DATABASE_PASSWORD": "keycloak-s",
     "KEYCLOAK_ADMIN_PASSWORD": "administrator-s",
 }
+PROGRAM = (sys.executable, "-m", "service.main")
+# The proxy's address in the network of the file.
+PROXY_ADDRESS = "172.30.84.2"
 # A variable that must be set, or one with a default.
 _VARIABLE = re.compile(r"\$\{(\w+):(?:\?|-([^}]*))\}")
 
 
 class Compose:
-    """The file with these variables filled in. `places` maps HOST:PORT of its network to addresses of this machine."""
+    """The file with these variables filled in. `places` maps HOST:PORT of its network to addresses of this machine.
 
-    def __init__(self, places: Mapping[str, str], variables: Mapping[str, str] | None = None) -> None:
+    `program` is the command `trimtab-service`, and `deploy` the folder with the file, by default of this checkout.
+    """
+
+    def __init__(
+        self,
+        places: Mapping[str, str],
+        variables: Mapping[str, str] | None = None,
+        program: Sequence[str] = PROGRAM,
+        deploy: Path = DEPLOY,
+    ) -> None:
         self._places = places
+        self._program = program
         self._variables = {**VARIABLES, **(variables or {})}
-        self.services: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+        self.services: dict[str, dict[str, Any]] = yaml.safe_load((deploy / "compose.yaml").read_text())["services"]
 
     def environment(self, name: str) -> dict[str, str]:
         """Return the environment of a service."""
@@ -50,10 +63,13 @@ class Compose:
         port = next((here for place, here in self._places.items() if place.startswith(f"{name}:")), "").rpartition(":")[
             2
         ]
-        return [sys.executable, "-m", "service.main", *words, *(["--port", port] if port else [])]
+        return [*self._program, *words, *(["--port", port] if port else [])]
 
     def _here(self, text: str) -> str:
-        text = _VARIABLE.sub(lambda found: self._variables[found[1]] if found[2] is None else found[2], text)
+        text = _VARIABLE.sub(
+            lambda found: self._variables[found[1]] if found[2] is None else self._variables.get(found[1], found[2]),
+            text,
+        )
         for place, here in self._places.items():
             text = text.replace(place, here)
         return text

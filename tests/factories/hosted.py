@@ -13,7 +13,7 @@ import psycopg
 
 from service.embedded.postgres import SUPERUSER, Postgres, programs
 from service.embedded.processes import Child, stop
-from tests.factories.compose import DEPLOY, VARIABLES, Compose
+from tests.factories.compose import DEPLOY, PROXY_ADDRESS, VARIABLES, Compose
 from tests.factories.ports import free_port
 from tests.factories.service import postgres_server, wait_for
 
@@ -85,6 +85,7 @@ def hosted_service(
         here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
         here |= {
             "postgres:5432": f"127.0.0.1:{port}",
+            PROXY_ADDRESS: "127.0.0.1",
             **(places or {f":{VARIABLES['TRIMTAB_REDIS_PASSWORD']}@redis:6379/0": redis_url.removeprefix("redis://")}),
         }
         compose = Compose(here, variables)
