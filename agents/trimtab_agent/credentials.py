@@ -80,8 +80,8 @@ class Enrolled:
         """
         if self._kept is None:
             raise ConfigError(
-                "this agent has no credential: get a token with `trimtab agent enrol` and pass it with --enrol TOKEN, "
-                "or use --token-file"
+                "this agent has no credential: get a token with `trimtab agent enrol` and pass it with --enrol-file "
+                "or in TRIMTAB_ENROL_TOKEN, or use --token-file"
             )
         return self._kept.secret
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent import config as configuration
+from trimtab_agent import enrolment
 from trimtab_agent.checking import Machine, describe
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
@@ -128,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
         "run",
         parents=[state, where, connection],
         help="run trials for a service until SIGTERM or SIGINT",
-        epilog="examples:\n  trimtab-agent run --server tune.example.org:443 --enrol tre_... \\\n"
+        epilog="examples:\n  TRIMTAB_ENROL_TOKEN=tre_... trimtab-agent run --server tune.example.org:443 \\\n"
         "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
         "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
         "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive\n"
@@ -139,10 +140,18 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument(
+        "--enrol-file",
+        type=Path,
+        metavar="F",
+        help="file with a token for one enrolment, from `trimtab agent enrol`; the environment variable "
+        f"{enrolment.VARIABLE} may have it instead. The agent then has its own credential in --state-dir and renews "
+        "it. Later starts need no token, no file, and ignore a used token",
+    )
+    run.add_argument(
         "--enrol",
         metavar="TOKEN",
-        help="a token for one enrolment, from `trimtab agent enrol` (-: read it from standard input). The agent then "
-        "has its own credential in --state-dir and renews it. Later starts need no token and ignore a used one",
+        help="the token itself (-: read it from standard input). All users of the machine see a token in the "
+        "arguments for a moment, so prefer the other ways",
     )
     run.add_argument(
         "--components", required=True, type=Path, metavar="DIR", help="folder with files NAME/component.yaml or *.yaml"
@@ -267,6 +276,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser().parse_args(given)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
+        if arguments is None and options.command == "run" and options.enrol not in (None, "-"):
+            logging.getLogger(__name__).warning(
+                "all users of this machine could see the token of --enrol; use --enrol-file, --enrol - or %s",
+                enrolment.VARIABLE,
+            )
+            enrolment.hide(options.enrol)
         {"run": _run, "check": _check, "try": _try, "pull": _pull}[options.command](options)
     except ComponentError as error:
         print(error, file=sys.stderr)
@@ -286,7 +301,7 @@ def _run(options: argparse.Namespace) -> None:
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
         token_file=options.token_file,
-        enrol=(sys.stdin.readline() if options.enrol == "-" else options.enrol or "").strip() or None,
+        enrol=enrolment.find(options.enrol, options.enrol_file),
         state=options.state_dir.absolute(),
         name=options.name,
         slots=min(options.slots, policy.trials or options.slots),
@@ -298,7 +313,10 @@ def _run(options: argparse.Namespace) -> None:
         match_socket=options.match_socket.absolute() if options.match_socket else None,
     )
     if settings.token_file and settings.enrol:
-        raise ConfigError("--enrol and --token-file are both given; give one of them")
+        raise ConfigError(
+            f"--token-file and a token for an enrolment (--enrol, --enrol-file or {enrolment.VARIABLE}) are both given;"
+            " give one of them"
+        )
     if settings.slots == 0 and settings.match_socket is None:
         raise ConfigError("--slots 0 runs no trials, so it needs --match-socket. Give one, or use 1 or more slots")
     if settings.token_file:

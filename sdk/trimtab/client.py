@@ -377,7 +377,7 @@ class Client:
         self._transport.call(self._transport.identity.RevokeApiToken, pb.RevokeApiTokenRequest(token=token))
 
     def enrol_agent(self, *, minutes: int = 60) -> str:
-        """Return a token that enrols one agent, once, within `minutes`: `trimtab-agent run --enrol TOKEN`."""
+        """Return a token that enrols one agent, once, within `minutes`: `trimtab-agent run --enrol-file FILE`."""
         from trimtab._gen import identity_pb2 as pb
 
         answer = self._transport.call(

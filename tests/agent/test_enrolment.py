@@ -1,6 +1,7 @@
 """An agent with a credential of its own."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from service.identity import secret
 from tests.agent.conftest import BASIC, AgentProcess, run_agent_command, wait_until
 from tests.agent.far_side import FarSide, Outcome
 from trimtab_agent.credentials import Enrolled, digest
+from trimtab_agent.enrolment import VARIABLE, find
 
 TOKEN = "tre_once"
 
@@ -136,3 +138,61 @@ def test_when_a_renewal_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for jump in (1001, -5000):
         monkeypatch.setattr("trimtab_agent.credentials.time.time", lambda jump=jump: now + jump)
         assert Enrolled(tmp_path).due() == 0
+
+
+def command_line(agent: AgentProcess) -> str:
+    assert agent.process is not None
+    return Path(f"/proc/{agent.process.pid}/cmdline").read_text()
+
+
+@pytest.mark.parametrize("form", ["--enrol {}", "--enrol={}"])
+def test_a_token_in_the_arguments_disappears_from_them(agent: AgentProcess, far_side: FarSide, form: str) -> None:
+    far_side.enrolments.add(TOKEN)
+    agent.start(*form.format(TOKEN).split(), token_file=False)
+    agent.wait_until_ready()
+    assert TOKEN not in command_line(agent)
+    assert "--components" in command_line(agent)
+    assert "could see the token of --enrol" in agent.log
+    works(agent, far_side)
+
+
+def test_a_token_in_a_file_may_be_deleted_after_its_use(agent: AgentProcess, far_side: FarSide) -> None:
+    far_side.enrolments.add(TOKEN)
+    file = agent.folder / "enrolment"
+    file.touch(mode=0o600)
+    file.write_text(f"{TOKEN}\n")
+    agent.start("--enrol-file", str(file), token_file=False)
+    agent.wait_until_ready()
+    assert TOKEN not in command_line(agent)
+    assert "WARNING other users" not in agent.log
+    agent.stop()
+    file.unlink()
+    agent.start("--enrol-file", str(file), token_file=False)
+    works(agent, far_side)
+
+
+def test_a_token_in_the_environment_does_not_reach_trials(
+    agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far_side.enrolments.add(TOKEN)
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    agent.start(token_file=False)
+    agent.wait_until_ready()
+    assert VARIABLE not in agent.log
+    works(agent, far_side)
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    assert find(None, None) == TOKEN
+    assert VARIABLE not in os.environ
+
+
+def test_a_file_of_a_token_that_cannot_be_used_gives_an_error(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(BASIC)
+    options = ["--server", "127.0.0.1:1", "--components", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path)]
+    for more, expected in (
+        (["--enrol-file", str(tmp_path)], "cannot be read"),
+        (["--enrol-file", "x", "--enrol", "-"], "give one of them"),
+        (["--enrol-file", str(tmp_path / "missing")], "trimtab agent enrol"),
+        (["--enrol", "x" * 2000], "at most 1000 characters"),
+    ):
+        done = run_agent_command(["run", *options, *more])
+        assert (done.returncode, expected in done.stderr) == (2, True), done.stderr

@@ -55,7 +55,8 @@ def enrol(
     say(f"Run this on the new machine within {minutes} minutes. The agent stores its own credential:")
     same = logins.Address.parse(where.target).secure == where.secure
     tls = "" if same else " --tls" if where.secure else " --plaintext"
-    typer.echo(f"trimtab-agent run --server {where.target}{tls} --components DIR --enrol {secret}")
+    # All users of a machine see the arguments of a process, and nobody else its environment.
+    typer.echo(f"TRIMTAB_ENROL_TOKEN={secret} trimtab-agent run --server {where.target}{tls} --components DIR")
 
 
 @app.command(epilog="Example:\n\n`trimtab agent revoke 4c1f...` (the id is in `trimtab agent list --json`)")

@@ -80,7 +80,7 @@ class EnrolmentList(View):
         operation_id="createEnrolment", request=CreateEnrolmentSerializer, responses={201: EnrolmentSerializer}
     )
     def post(self, request: Request) -> Response:
-        """Create a token that enrols one agent once: `trimtab-agent run --enrol TOKEN`."""
+        """Create a token that enrols one agent once: `trimtab-agent run --enrol-file FILE`."""
         made, secret = enrolment.create(self.principal, minutes=self.body(CreateEnrolmentSerializer)["minutes"])
         described = EnrolmentSerializer({"secret": secret, "expires_at": made.expires_at}).data
         return Response(described, status=201, headers=_NOT_KEPT)

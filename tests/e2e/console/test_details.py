@@ -54,7 +54,7 @@ def test_agents_are_enrolled_drained_and_shown_at_work(page: Page, api: Rest, se
     dialogue = page.get_by_role("dialog", name="Enrol an agent")
     expect(dialogue.get_by_label("Service address")).to_have_value(service.grpc_address)
     dialogue.get_by_role("button", name="Create command").click()
-    expect(dialogue).to_contain_text(re.compile(r"trimtab-agent run .*--enrol tre_", re.DOTALL))
+    expect(dialogue).to_contain_text(re.compile(r"TRIMTAB_ENROL_TOKEN=tre_.* trimtab-agent run", re.DOTALL))
 
 
 def test_a_component_shows_its_best_known_settings(page: Page) -> None:

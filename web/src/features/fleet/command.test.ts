@@ -4,7 +4,9 @@ import { enrolmentCommand, isAddress } from "./command";
 
 describe("enrolmentCommand", () => {
   it("leaves plain words alone and quotes the others", () => {
-    expect(enrolmentCommand(" tune.example.org:443 ", "tre_a1")).toContain("--server tune.example.org:443 \\\n    --enrol tre_a1 \\\n");
+    expect(enrolmentCommand(" tune.example.org:443 ", "tre_a1")).toBe(
+      "TRIMTAB_ENROL_TOKEN=tre_a1 trimtab-agent run \\\n    --server tune.example.org:443 \\\n    --components ./components",
+    );
     expect(quoted("a b;rm")).toBe("'a b;rm'");
     expect(quoted("it's")).toBe(`'it'\\''s'`);
     expect(quoted("")).toBe("''");

@@ -1,8 +1,8 @@
 import { quoted } from "@/lib/shell";
 
-/** Return the command that starts an agent and enrols it, with its arguments quoted for a shell. */
+/** Return the command that starts an agent and enrols it, quoted for a shell. All users see the arguments of a process, so the token is in the environment. */
 export function enrolmentCommand(server: string, secret: string): string {
-  return `trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --enrol ${quoted(secret)} \\\n    --components ./components`;
+  return `TRIMTAB_ENROL_TOKEN=${quoted(secret)} trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --components ./components`;
 }
 
 /** Return whether a text is an address that an agent accepts: HOST:PORT. */
