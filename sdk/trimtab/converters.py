@@ -707,6 +707,7 @@ def from_api_token(message: identity_pb.ApiToken) -> ApiToken:
         created_at=from_time(message.created_at),
         expires_at=from_time(message.expires_at),
         last_used_at=from_time(message.last_used_at),
+        sign_in_by=from_time(message.sign_in_by),
     )
 
 

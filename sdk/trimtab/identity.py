@@ -37,6 +37,8 @@ class ApiToken:
     expires_at: datetime | None
     last_used_at: datetime | None
     """Accurate to one minute."""
+    sign_in_by: datetime | None = None
+    """Until when the owner must sign in. From then on the token is suspended until the owner does; None: no limit."""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 A token of the identity provider states the role of its holder and is valid for minutes. An API token is valid for
 months, so the last known role of its owner limits it. The service does not notice that a person has left a tenant if
-the person never signs in again. An administrator then revokes the access.
+the person never signs in again. Therefore the API tokens of a person are suspended TRIMTAB_OWNER_ABSENCE_DAYS after the
+last sign-in, and an administrator can revoke the access earlier.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 
+from django.conf import settings
 from django.db import IntegrityError
 
 from service.core.errors import Unauthenticated
@@ -51,12 +54,22 @@ def members(principal: Principal) -> list[Membership]:
     return list(access.rows(Membership, principal).exclude(role="").order_by("name", "subject"))
 
 
-def lesser(principal: Principal, subject: str, role: Role) -> Role:
-    """Return the lower of a role and the last known role of a person in the principal's tenant.
+def known(principal: Principal, subjects: Collection[str]) -> dict[str, Membership]:
+    """Return the last known roles of people in the principal's tenant, by subject. Former members are among them."""
+    return {one.subject: one for one in access.rows(Membership, principal).filter(subject__in=subjects)}
+
+
+def sign_in_by(last: datetime) -> datetime | None:
+    """Return until when a person must sign in again after the time `last`. None: the operator has set no limit."""
+    days = settings.TRIMTAB_OWNER_ABSENCE_DAYS
+    return last + timedelta(days=days) if days else None
+
+
+def lesser(known: Membership | None, role: Role) -> Role:
+    """Return the lower of a role and a person's last known role, if there is one.
 
     Raises Unauthenticated (`owner_left`) if the person is no longer a member.
     """
-    known = access.rows(Membership, principal).filter(subject=subject).first() if subject else None
     if known is None:
         return role
     if not known.role:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.db import models
 from django.db.models.functions import Now
@@ -40,6 +41,11 @@ class ApiToken(TenantOwned):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    # When a call was refused first because the owner had not signed in for too long. It may be an earlier absence.
+    suspended_at = models.DateTimeField(null=True)
+
+    # Not a column: until when the owner must sign in; None: without a limit. Set by the list.
+    sign_in_by: datetime | None = None
 
     class Meta:
         constraints = [

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from service.core.errors import InvalidInput, NotFound, ResourceExhausted, Unauthenticated
+from service.core.errors import InvalidInput, JsonValue, NotFound, ResourceExhausted, Unauthenticated
 from service.identity import memberships, secret
 from service.identity.lookup import tenant_of
-from service.identity.models import ApiToken
+from service.identity.models import ApiToken, Membership
 from service.studies import selectors
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
@@ -83,11 +83,18 @@ def create(
 
 
 def list_tokens(principal: Principal, *, everyone: bool = False) -> list[ApiToken]:
-    """Return the valid tokens of the caller or of everybody in the tenant, newest first. Raises Forbidden."""
+    """Return the valid tokens of the caller or of everybody in the tenant, newest first. Raises Forbidden.
+
+    Suspended tokens are among them: their `sign_in_by` has passed.
+    """
     if everyone:
         require(principal, Action.TOKEN_ALL)
-    found = _live(principal)
-    return list((found if everyone else found.filter(_mine(principal))).order_by("-created_at", "id"))
+    live = _live(principal)
+    found = list((live if everyone else live.filter(_mine(principal))).order_by("-created_at", "id"))
+    owners = memberships.known(principal, {token.subject for token in found})
+    for token in found:
+        token.sign_in_by = _sign_in_by(token, owners.get(token.subject))
+    return found
 
 
 def revoke(principal: Principal, token: str) -> None:
@@ -121,7 +128,9 @@ def find(text: str) -> Principal:
         system = Principal.system(tenant)
         token = _live(system).filter(digest=digest).first()
         if token is not None:
-            role = memberships.lesser(system, token.subject, Role(token.role))
+            owner = memberships.known(system, [token.subject]).get(token.subject)
+            role = memberships.lesser(owner, Role(token.role))
+            _expect_owner(system, token, owner)
             _note_use(system, token)
             return Principal(
                 tenant,
@@ -133,6 +142,34 @@ def find(text: str) -> Principal:
                 subject=token.subject,
             )
     raise Unauthenticated("invalid_token", "The token has expired, was revoked, or does not belong to this service.")
+
+
+def _last_sign_in(token: ApiToken, owner: Membership | None) -> datetime:
+    """Return the owner's last known sign-in. It was needed to create the token."""
+    return token.created_at if owner is None else max(owner.as_of, token.created_at)
+
+
+def _sign_in_by(token: ApiToken, owner: Membership | None) -> datetime | None:
+    return memberships.sign_in_by(_last_sign_in(token, owner)) if token.subject else None
+
+
+def _expect_owner(system: Principal, token: ApiToken, owner: Membership | None) -> None:
+    """Refuse a token whose owner has not signed in for too long. Raises Unauthenticated (`owner_absent`)."""
+    due = _sign_in_by(token, owner)
+    if due is None or datetime.now(UTC) < due:
+        return
+    last = _last_sign_in(token, owner)
+    first = Q(suspended_at=None) | Q(suspended_at__lt=last)
+    with access.work(system):
+        # One entry for each absence, and not for each call.
+        if access.rows(ApiToken, system).filter(first, pk=token.pk).update(suspended_at=Now()):
+            detail: dict[str, JsonValue] = {"owner": token.owner, "last_sign_in": last.isoformat()}
+            audit.record(system, "token.suspend", f"token/{token.hint}", detail)
+    raise Unauthenticated(
+        "owner_absent",
+        f"{token.owner}, the owner of this token, has not signed in for {settings.TRIMTAB_OWNER_ABSENCE_DAYS:g} days."
+        " The token works again as soon as the owner signs in.",
+    )
 
 
 def _note_use(system: Principal, token: ApiToken) -> None:

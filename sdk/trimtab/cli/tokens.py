@@ -59,7 +59,7 @@ def list_tokens(
     if not tokens:
         say("There are no API tokens. To create one: trimtab token create NAME")
         return
-    listed = table("token", "name", "owner", "scopes", "study", "expires", "last used")
+    listed = table("token", "name", "owner", "scopes", "study", "expires", "last used", "owner signs in by")
     for token in tokens:
         listed.add_row(
             f"{token.hint}…",
@@ -69,6 +69,7 @@ def list_tokens(
             Text(token.study or "all"),
             _date(token.expires_at),
             _date(token.last_used_at) or "never",
+            _date(token.sign_in_by) or "no limit",
         )
     out.print(listed)
 

@@ -147,6 +147,7 @@ def _token(token: ApiToken) -> identity_pb2.ApiToken:
         created_at=_time(token.created_at),
         expires_at=_time(token.expires_at),
         last_used_at=_time(token.last_used_at),
+        sign_in_by=_time(token.sign_in_by),
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db.models import F
 
 from service.core.errors import Unauthenticated
 from service.identity import memberships, principals, revocations, tokens
+from service.identity.models import ApiToken, Membership
 from service.identity.oidc import Identity, Proof
 from service.tenancy import access, tenants
 from service.tenancy.models import AuditEntry
@@ -20,7 +25,7 @@ class Person:
     """A person of the identity provider. Each further token is issued a second later."""
 
     def __init__(self) -> None:
-        self.subject, self.name, self.second = uuid4().hex, f"p-{uuid4().hex[:8]}", 1_000_000_000
+        self.subject, self.name, self.second = uuid4().hex, f"p-{uuid4().hex[:8]}", int(time.time()) - 1000
 
     def comes(self, *roles: tuple[Principal, Role], operator: bool = False, second: int | None = None) -> None:
         """Sign in with a token that states these roles."""
@@ -31,8 +36,12 @@ class Person:
 
     def token(self, there: Principal, role: Role) -> str:
         """Create an API token with this role."""
-        maker = replace(there, actor=self.name, role=role, credential="session", subject=self.subject)
+        maker = replace(as_owner(self, there), role=role)
         return tokens.create(maker, name="script", scopes=["admin"])[1]
+
+
+def as_owner(person: Person, there: Principal) -> Principal:
+    return replace(there, actor=person.name, credential="session", subject=person.subject)
 
 
 @pytest.fixture
@@ -111,3 +120,59 @@ def test_revocation_by_identifier_also_revokes_tokens(principal: Principal, pers
     assert revocations.revoke_person(principal, person.subject) == 1
     with pytest.raises(Unauthenticated):
         role_of(token)
+
+
+def put_back(person: Person, there: Principal, days: float) -> None:
+    """Make it so many days longer since the person signed in and created tokens."""
+    for model, field in ((Membership, "as_of"), (ApiToken, "created_at")):
+        rows = access.rows(model, there).filter(subject=person.subject)
+        with access.work(there):
+            rows.update(**{field: F(field) - timedelta(days=days)})
+
+
+def test_tokens_are_suspended_while_their_owner_is_away(principal: Principal, person: Person, settings: Any) -> None:
+    settings.TRIMTAB_OWNER_ABSENCE_DAYS = 90
+    person.comes((principal, Role.ADMIN))
+    token = person.token(principal, Role.ADMIN)
+    put_back(person, principal, 89)
+    assert role_of(token) == Role.ADMIN
+    [listed] = tokens.list_tokens(as_owner(person, principal))
+    assert listed.sign_in_by is not None
+    assert timedelta(0) < listed.sign_in_by - datetime.now(UTC) < timedelta(days=1)
+
+    put_back(person, principal, 2)
+    for _ in range(3):
+        with pytest.raises(Unauthenticated, match="not signed in for 90 days") as caught:
+            role_of(token)
+        assert caught.value.code == "owner_absent"
+    [listed] = tokens.list_tokens(as_owner(person, principal))
+    assert listed.sign_in_by is not None
+    assert listed.sign_in_by < datetime.now(UTC)
+    # The next sign-in ends it, with the present role.
+    person.comes((principal, Role.VIEWER))
+    assert role_of(token) == Role.VIEWER
+    put_back(person, principal, 91)
+    with access.work(principal):
+        access.rows(ApiToken, principal).update(suspended_at=F("suspended_at") - timedelta(days=91, seconds=2000))
+    with pytest.raises(Unauthenticated):
+        role_of(token)
+    trail = access.rows(AuditEntry, principal).filter(action="token.suspend")
+    assert [(entry.target, entry.detail["owner"]) for entry in trail] == [(f"token/{listed.hint}", person.name)] * 2
+
+
+def test_an_operator_can_switch_the_suspension_off(principal: Principal, person: Person, settings: Any) -> None:
+    settings.TRIMTAB_OWNER_ABSENCE_DAYS = 0
+    person.comes((principal, Role.ADMIN))
+    token = person.token(principal, Role.ADMIN)
+    put_back(person, principal, 10_000)
+    assert role_of(token) == Role.ADMIN
+    [listed] = tokens.list_tokens(as_owner(person, principal))
+    assert listed.sign_in_by is None
+
+
+def test_tokens_of_the_local_administrator_need_no_sign_in(principal: Principal) -> None:
+    _, token = tokens.create(principal, name="script", scopes=["admin"])
+    with access.work(principal):
+        access.rows(ApiToken, principal).update(created_at=F("created_at") - timedelta(days=10_000))
+    assert role_of(token) == principal.role
+    assert [one.sign_in_by for one in tokens.list_tokens(principal)] == [None]

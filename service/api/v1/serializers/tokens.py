@@ -24,6 +24,11 @@ class ApiTokenSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     last_used_at = serializers.DateTimeField(allow_null=True, help_text="Precise to the minute.")
+    sign_in_by = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Until when the owner must sign in. From then on the token is suspended until the owner signs in;"
+        " null: without a limit.",
+    )
 
 
 class CreatedApiTokenSerializer(ApiTokenSerializer):

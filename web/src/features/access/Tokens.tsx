@@ -69,7 +69,12 @@ export function Tokens({ mayAll, scopes }: Props) {
                   </td>
                 ) : null}
                 <td data-label={t`Last used`}>{token.last_used_at === null ? t`never` : <Ago at={token.last_used_at} />}</td>
-                <td data-label={t`Expires`}>{formatTime(new Date(token.expires_at))}</td>
+                <td data-label={t`Expires`}>
+                  {formatTime(new Date(token.expires_at))}
+                  {token.sign_in_by !== null && token.sign_in_by < token.expires_at ? (
+                    <div>{t`Suspended from ${formatTime(new Date(token.sign_in_by))} unless ${token.owner} signs in`}</div>
+                  ) : null}
+                </td>
                 <td className={table.number}>
                   <Revoke token={token} />
                 </td>
