@@ -54,7 +54,10 @@ def write_component(folder: Path, runs: Path, delay: float = 0.05) -> Path:
 
 
 class RealAgent:
-    """A process `trimtab-agent run` with its state in `folder`. `proof`: a file of a token, or an enrolment."""
+    """A process `trimtab-agent run` with its state in `folder`. `proof`: a file of a token, or an enrolment.
+
+    `programs`: the folder with the program, by default of this version.
+    """
 
     def __init__(
         self,
@@ -65,9 +68,10 @@ class RealAgent:
         slots: int = 1,
         name: str = "test-agent",
         options: Sequence[str] = (),
+        programs: Path = Path(sys.executable).parent,
     ) -> None:
         self._log = folder / "agent.log"
-        argv = [str(Path(sys.executable).parent / "trimtab-agent"), "run", "--server", server]
+        argv = [str(programs / "trimtab-agent"), "run", "--server", server]
         argv += ["--token-file" if isinstance(proof, Path) else "--enrol", str(proof), "--components", str(components)]
         argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", name, *options]
         self._child = Child("agent", argv, dict(os.environ), self._log)
