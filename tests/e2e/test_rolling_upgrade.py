@@ -218,7 +218,8 @@ class Installation:
         with psycopg.connect(self._database) as connection:
             query = (
                 "SELECT agent.name, count(*) FROM fleet_lease AS lease"
-                " JOIN fleet_agent AS agent ON agent.id = lease.agent_id WHERE lease.state <> 'HELD' GROUP BY agent.name"
+                " JOIN fleet_agent AS agent ON agent.id = lease.agent_id"
+                " WHERE lease.state <> 'HELD' GROUP BY agent.name"
             )
             return {str(name): int(count) for name, count in connection.execute(query).fetchall()}
 

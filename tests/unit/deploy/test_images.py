@@ -1,7 +1,7 @@
 """The images that containers are built on, and the address of the proxy that the service trusts."""
 
 import re
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -54,4 +54,4 @@ def test_the_service_trusts_the_address_of_the_proxy_and_no_other_container_gets
     [network] = filled["networks"]["default"]["ipam"]["config"]
     assert ip_address(PROXY_ADDRESS) in ip_network(network["subnet"])
     assert ip_address(PROXY_ADDRESS) not in ip_network(network["ip_range"])
-    assert ip_network(network["ip_range"]).subnet_of(ip_network(network["subnet"]))
+    assert IPv4Network(network["ip_range"]).subnet_of(IPv4Network(network["subnet"]))

@@ -1,8 +1,11 @@
 import { quoted } from "@/lib/shell";
 
-/** Return the command that starts an agent and enrols it, quoted for a shell. All users see the arguments of a process, so the token is in the environment. */
+/** The agent's environment variable for the token. All users of a machine see the arguments of its processes. */
+const VARIABLE = "TRIMTAB_ENROL_TOKEN";
+
+/** Return the command that starts an agent and enrols it, with its words quoted for a shell. */
 export function enrolmentCommand(server: string, secret: string): string {
-  return `TRIMTAB_ENROL_TOKEN=${quoted(secret)} trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --components ./components`;
+  return `${VARIABLE}=${quoted(secret)} trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --components ./components`;
 }
 
 /** Return whether a text is an address that an agent accepts: HOST:PORT. */
