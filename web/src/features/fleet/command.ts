@@ -5,6 +5,7 @@ const VARIABLE = "TRIMTAB_ENROL_TOKEN";
 
 /** Return the command that starts an agent and enrols it, with its words quoted for a shell. */
 export function enrolmentCommand(server: string, secret: string): string {
+  // eslint-disable-next-line lingui/no-unlocalized-strings -- a command
   return `${VARIABLE}=${quoted(secret)} trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --components ./components`;
 }
 
