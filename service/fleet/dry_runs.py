@@ -26,8 +26,8 @@ from service.fleet.components import misfit, obstacle
 from service.fleet.grants import Grant
 from service.fleet.leases import plain
 from service.fleet.models import Agent, DryRun
+from service.fleet.offers import check_offer
 from service.fleet.runs import check_invocation
-from service.fleet.spaces import check_space
 from service.planning.component_check import places_of
 from service.planning.plan import first_configurations
 from service.planning.warm_start import warm_start
@@ -86,7 +86,7 @@ def ask(principal: Principal, spec: object, study: str = "") -> Shown:
     execution = found.execution
     if execution is None:
         raise InvalidInput("spec.execution", None, "a component, because agents run only components")
-    check_space(principal, found, places_of(found))
+    check_offer(principal, found, places_of(found))
     first = first_configurations(found, warm_start(principal, found, may_lag=True))
     if not first:
         # Only a worker can compute the first configurations.

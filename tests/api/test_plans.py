@@ -74,9 +74,46 @@ def test_a_plan_says_which_agents_can_run_it_and_why_others_cannot(api: Api) -> 
 
     assert reported() == {"able": "", "bare": "offers mpi, not gcc-flags"}
     assert reported(digest="d2")["able"] == "has another version, d1"
+    register("other", components=[{"name": "gcc-flags", "digest": "d3", "applications": ["huge"]}])
     assert reported(application="huge")["able"] == "has no application huge, but small"
     api.ok("PATCH", "/agents/able", {"draining": True})
     assert "drained" in reported()["able"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "value", "code", "allowed"),
+    [
+        ({"execution": {"component": "gcc-flags", "application": "huge"}}, "execution.application", "huge",
+         "unknown_application", "small"),
+        ({"objectives": [{"metric": "secnds", "goal": "minimize"}]}, "objectives[0].metric", "secnds",
+         "unknown_metric", "seconds"),
+        ({"outcome_constraints": ["seconds <= 9", "size <= 4"]}, "outcome_constraints[1]", "size",
+         "unknown_metric", "seconds"),
+    ],
+)  # fmt: skip
+def test_names_that_the_component_lacks_are_refused(
+    api: Api, changes: dict[str, Any], field: str, value: str, code: str, allowed: str
+) -> None:
+    spec = {**SPEC, "execution": {"component": "gcc-flags", "application": "small"}, **changes}
+    api.ok("POST", "/plans", {"spec": spec})  # no agent offers the component: nothing is known of it
+    register("a1")
+    for path, more in (("/plans", {}), ("/studies", {"name": "s"}), ("/dry-runs", {"name": "s"})):
+        refusal = api.refused(400, code, "POST", path, {**more, "spec": spec})
+        data = refusal["data"]
+        assert (data["field"], data["value"], data["allowed"]) == (field, value, allowed)
+    file = (
+        f"component: gcc-flags\napplication: {'huge' if 'execution' in changes else 'small'}\nobjectives: [{{minimize: "
+    )
+    file += "secnds" if "objectives" in changes else "seconds"
+    file += "}]\noutcome_constraints: ['seconds <= 9', 'size <= 4']\n" if "outcome_constraints" in changes else "}]\n"
+    refusal = api.refused(400, code, "POST", "/plans", {"file": file})
+    assert refusal["data"]["line"] == {"application": 2, "metric": 3}.get(code.removeprefix("unknown_"), 0) + (
+        field == "outcome_constraints[1]"
+    )
+    newer = {"name": "gcc-flags", "digest": "d2", "applications": ["huge"], "metrics": ["secnds", "size", "seconds"]}
+    register("a2", components=[newer])
+    if "execution" in changes:
+        api.ok("POST", "/plans", {"spec": spec})  # one version has all of it
 
 
 def test_past_trials_of_the_same_kind_predict_the_duration(api: Api) -> None:

@@ -16,7 +16,8 @@ from service.api.v1.serializers.plans import (
 from service.api.views import View
 from service.fleet import dry_runs, selectors
 from service.fleet.components import obstacle
-from service.fleet.spaces import check_space, offered_space
+from service.fleet.offers import check_offer
+from service.fleet.spaces import offered_space
 from service.planning.catalogue import catalogue
 from service.planning.plan import plan
 from service.planning.study_file import given_spec
@@ -44,7 +45,7 @@ class PlanList(View):
         """Plan a study with this spec or file. It is checked like a new study, and nothing is stored."""
         body = self.body(PlanStudySerializer)
         with given_spec(self.principal, body["spec"], body["file"], offered_space=offered_space) as spec:
-            found = plan(self.principal, spec, check_space=check_space)
+            found = plan(self.principal, spec, check_space=check_offer)
         execution = found.spec.execution
         agents = []
         if execution is not None:

@@ -22,7 +22,8 @@ from service.api.v1.serializers.studies import (
 from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
 from service.core.errors import InvalidInput
-from service.fleet.spaces import check_space, offered_space
+from service.fleet.offers import check_offer
+from service.fleet.spaces import offered_space
 from service.planning.create import check_new_name, create_study, delete_study, update_state, update_tags
 from service.planning.study_file import given_spec, text_of
 from service.results.analysis import analyse, best_trials
@@ -71,7 +72,7 @@ class StudyList(View):
                 self.principal,
                 body["name"],
                 spec,
-                check_space=check_space,
+                check_space=check_offer,
                 tags=body["tags"],
                 load_if_exists=body["load_if_exists"],
                 request_id=body["request_id"],

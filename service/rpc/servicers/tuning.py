@@ -10,6 +10,7 @@ from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import InvalidInput, NotFound, Unavailable
 from service.fleet import selectors as fleet
 from service.fleet.components import best_settings
+from service.fleet.offers import check_offer
 from service.fleet.spaces import check_space, offered_space
 from service.planning import space_changes, space_edits, study_file
 from service.planning.create import create_study, delete_study, extend_budget, update_state
@@ -236,7 +237,7 @@ def _create_study(principal: Principal, request: tuning_pb2.CreateStudyRequest) 
         principal,
         request.name,
         converters.spec_json(request.spec),
-        check_space=check_space,
+        check_space=check_offer,
         load_if_exists=request.load_if_exists,
         request_id=request.request_id,
     )
@@ -249,7 +250,7 @@ def _parse_study_file(
     found = study_file.read(principal, request.text, offered_space=offered_space)
     with found.places():
         spec = parse(found.spec)
-        checked(principal, spec, check_space=check_space)
+        checked(principal, spec, check_space=check_offer)
     return tuning_pb2.ParseStudyFileResponse(name=found.name or "", spec=converters.spec_message(spec))
 
 

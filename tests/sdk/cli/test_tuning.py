@@ -45,6 +45,12 @@ def test_tune_from_a_file_to_the_result(
         assert "Use integers from 10 to 1000, the range of the component's parameter 'inline'" in shell.fail(
             "tune", wide
         )
+        file = tune_file(tmp_path, component, "outcome_constraints: [memory <= 9]\n")
+        reported = shell.fail("tune", file)
+        assert (
+            f"{file}:6: outcome_constraints[0]: component '{component}' has no metric 'memory'. Use secon" in reported
+        )
+        assert "[unknown_metric]" in reported
         file = tune_file(tmp_path, component, "parameters: {inline: {max: 400}}\n")
         run = shell.run("tune", file)
         assert run.returncode == 0, run.stderr
