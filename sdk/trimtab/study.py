@@ -277,20 +277,38 @@ class Study:
         self._held.release(number)
         return converters.from_trial(self.spec.space, stopped)
 
-    def add_trial(self, params: Mapping[str, object], metrics: Metrics, *, request_id: str | None = None) -> Trial:
-        """Add a configuration that you have measured yourself; return it as a trial.
+    def add_trial(
+        self,
+        params: Mapping[str, object],
+        metrics: Metrics | None = None,
+        *,
+        infeasible: str | None = None,
+        failed: str | None = None,
+        request_id: str | None = None,
+    ) -> Trial:
+        """Add a configuration that you have run yourself, with exactly one result as in `tell`; return it as a trial.
 
             study.add_trial({"x": 0.5, "n": 8}, {"seconds": 1.4})
+            study.add_trial({"x": 0.5, "n": 64}, infeasible="out of memory")
 
         Repeated calls with the same `request_id` (1 to 100 characters) return the same trial. Use it in programs that
         cannot know after a crash whether they have added the trial.
         """
+        if sum(item is not None for item in (metrics, infeasible, failed)) != 1:
+            raise InvalidInput(
+                "invalid_argument",
+                "add_trial takes exactly one of metrics, infeasible=REASON and failed=REASON.",
+            )
         request = pb.AddTrialRequest(
             study=self.name,
             params=converters.to_params("params", self.spec.space, params),
-            metrics=self._metrics(metrics),
             request_id=request_id or uuid.uuid4().hex,
         )
+        if metrics is not None:
+            request.metrics.update(self._metrics(metrics))
+        else:
+            request.state = pb.TRIAL_STATE_FAILED if infeasible is None else pb.TRIAL_STATE_INFEASIBLE
+            request.reason = (failed if infeasible is None else infeasible) or ""
         return converters.from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
 
     def enqueue(self, params: Mapping[str, object], *, count: int = 1) -> list[Trial]:
@@ -298,8 +316,8 @@ class Study:
 
             study.enqueue({"x": 0.5, "n": 8}, count=3)              # three times, for the noise
 
-        The next ask returns them, or the next free agent runs them. Trials that already wait for an agent stay ahead of
-        them. The trials count against the budget.
+        Active parameters that `params` leaves out take their defaults. The next ask returns the trials, or the next
+        free agent runs them. Trials that already wait for an agent stay ahead of them. They count against the budget.
 
         Raises:
             InvalidInput: a value is outside the space; `data["field"]` names it.

@@ -135,8 +135,12 @@ class Space:
         active = set(self.active(values))
         return {name: values[name] for name in self._by_name if name in active}
 
-    def validate(self, configuration: Mapping[str, object], where: str = "params") -> Configuration:
+    def validate(
+        self, configuration: Mapping[str, object], where: str = "params", *, complete: bool = False
+    ) -> Configuration:
         """Return the configuration with exact values, in the space's order.
+
+        With `complete`, active parameters that are missing take their defaults, given or derived.
 
         Raises InvalidInput (field `params.<name>`) for a name that is unknown, missing or inactive and for a value out
         of range or off the grid, and with code `constraint_broken` for a constraint that does not hold.
@@ -148,7 +152,7 @@ class Space:
         for parameter in self.parents_first:
             name, condition = parameter.name, parameter.condition
             if condition is None or (condition.parent in values and condition.met_by(values[condition.parent])):
-                given = configuration.get(name)
+                given = parameter.default_value() if complete and name not in configuration else configuration.get(name)
                 values[name] = parameter.cast(given, f"{where}.{name}")
             elif name in configuration:
                 problem = f"is given, but the parameter is active only if {_in_words(condition)}"

@@ -118,6 +118,11 @@ def study_states(numbers: Iterable[int]) -> list[str]:
     return [study_state(number, f"states[{index}]") for index, number in enumerate(numbers)]
 
 
+def added_state(number: int) -> str:
+    """Return the state of a trial that a user adds; unspecified means COMPLETED. Raises InvalidInput."""
+    return _name_of(TRIAL_STATES, number or TRIAL_STATES["COMPLETED"], "state")
+
+
 def trial_states(numbers: Iterable[int]) -> list[str]:
     """Return the names of states of trials."""
     return [_name_of(TRIAL_STATES, number, f"states[{index}]") for index, number in enumerate(numbers)]

@@ -76,6 +76,7 @@ def add_trials(
     origin: str,
     client: Client = NOBODY,
     metrics: Mapping[str, float] | None = None,
+    reason: str = "",
     request_id: str | None = None,
 ) -> list[Trial]:
     """Insert trials, numbered on from the study's last, and return them."""
@@ -91,6 +92,7 @@ def add_trials(
             key=configuration_key(study, configuration),
             metrics=None if metrics is None else dict(metrics),
             origin=origin,
+            reason=reason,
             client_id=client.name,
             leased_until=_lease_end(work, client),
             revision=revision,

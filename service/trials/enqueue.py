@@ -25,8 +25,11 @@ def enqueue_trials(
 ) -> tuple[Study, list[Trial]]:
     """Put `count` trials of one configuration behind the trials that wait already, and return the study and them.
 
-    They count against the budget. Agents take them as any other trial; asks get them before new suggestions. Raises
-    InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`), ResourceExhausted (`quota_exceeded`).
+    Active parameters that `params` leaves out take their defaults. The trials count against the budget. Agents take
+    them as any other trial; asks get them before new suggestions.
+
+    Raises InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`), ResourceExhausted
+    (`quota_exceeded`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
@@ -50,7 +53,7 @@ def _enqueue(work: Work, params: Mapping[str, object], count: int, request_id: s
     if study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or study.final_check is not None:
         state = "in its final check" if study.final_check is not None else study.state
         raise Conflict("study_not_active", f"Study {study.name!r} is {state}: it takes no more trials.")
-    configuration = space.validate(params)
+    configuration = space.validate(params, complete=True)
     left = max(0, budget.left(study, count))
     if left < count:
         raise Conflict(

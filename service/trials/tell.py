@@ -42,23 +42,38 @@ class Reported:
     trial: Trial
 
 
+# The states of trials that a user adds.
+_ADDED = (TrialState.COMPLETED, TrialState.INFEASIBLE, TrialState.FAILED)
+
+
 def add_trial(
     principal: Principal,
     study: str,
     *,
     params: Mapping[str, object],
     metrics: Mapping[str, object],
+    state: str = TrialState.COMPLETED,
+    reason: str = "",
     request_id: str = "",
 ) -> Reported:
-    """Add a configuration that the user measured. It is not counted against the budget.
+    """Add a configuration that the user measured, or that did not work. It is not counted against the budget.
+
+    `state`: COMPLETED, or without metrics INFEASIBLE (the configuration cannot work) or FAILED (the machine's fault),
+    for a reason.
 
     Raises InvalidInput, NotFound, Conflict (`study_not_active`), ResourceExhausted (`quota_exceeded`).
     """
     check_identifier("request_id", request_id, 100)
+    if state not in _ADDED:
+        raise InvalidInput("state", state, ", ".join(_ADDED))
+    if state == TrialState.COMPLETED and reason:
+        raise InvalidInput("reason", reason, "no reason for a COMPLETED trial")
+    if state != TrialState.COMPLETED and metrics:
+        raise InvalidInput("metrics", sorted(metrics), f"no metrics for a trial that is {state}")
     try:
         meter.room_for_trials(principal, 1, active=False)
         with changing(principal, study, "trial.add") as work:
-            return Reported(work.study, _add(work, params, metrics, request_id))
+            return Reported(work.study, _add(work, params, metrics, TrialState(state), reason, request_id))
     except (IntegrityError, Conflict, ResourceExhausted):
         # A request that is sent twice gets the first answer, even if the first used up the quota.
         before = selectors.find_trial(principal, study, request_id)
@@ -67,21 +82,30 @@ def add_trial(
         return Reported(before.study, before)
 
 
-def _add(work: Work, params: Mapping[str, object], metrics: Mapping[str, object], request_id: str) -> Trial:
+def _add(
+    work: Work,
+    params: Mapping[str, object],
+    metrics: Mapping[str, object],
+    state: TrialState,
+    reason: str,
+    request_id: str,
+) -> Trial:
     study, space = work.study, work.spec.space
     if study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
         raise Conflict("study_not_active", f"Study {study.name!r} is {study.state}: it takes no more trials.")
     configuration = space.validate(params)
+    completed = state == TrialState.COMPLETED
     (trial,) = actions.add_trials(
         work,
         [configuration],
-        state=TrialState.COMPLETED,
+        state=state,
         origin="added",
-        metrics=check_metrics(work, metrics),
+        metrics=check_metrics(work, metrics) if completed else None,
+        reason=reason,
         request_id=request_id or None,
     )
     study.added_count += 1
-    study.default_done |= space.has_explicit_default and configuration == space.default()
+    study.default_done |= completed and space.has_explicit_default and configuration == space.default()
     work.target = f"trial/{trial.number}"
     return trial
 

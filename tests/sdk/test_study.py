@@ -222,6 +222,20 @@ def test_a_configuration_of_one_s_own_counts(study: Study) -> None:
     assert study.best_trial.number == added.number
 
 
+def test_a_configuration_that_did_not_work_is_added(study: Study) -> None:
+    params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
+    added = [study.add_trial(params, infeasible="out of memory"), study.add_trial(params, failed="no disk")]
+    assert [(trial.state, trial.origin, trial.reason, trial.metrics) for trial in added] == [
+        ("INFEASIBLE", "added", "out of memory", {}),
+        ("FAILED", "added", "no disk", {}),
+    ]
+    assert study.refresh().finished_count == 2
+    assert study.best_trials == []
+    for wrong in ({}, {"metrics": 1.0, "failed": "x"}):
+        with pytest.raises(trimtab.errors.InvalidInput, match="exactly one of metrics"):
+            study.add_trial(params, **wrong)
+
+
 def test_an_enqueued_configuration_is_given_out_first(study: Study) -> None:
     params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
     waiting = study.enqueue(params, count=2)

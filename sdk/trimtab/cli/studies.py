@@ -181,7 +181,9 @@ def enqueue_trials(
     name: Name,
     values: Annotated[
         list[str],
-        typer.Argument(metavar="PARAMETER=VALUE...", help="The configuration: a value for each active parameter."),
+        typer.Argument(
+            metavar="PARAMETER=VALUE...", help="The configuration. Parameters that are left out take their defaults."
+        ),
     ],
     count: Annotated[int, typer.Option(help="How many times to measure it.")] = 1,
 ) -> None:

@@ -361,6 +361,8 @@ def _add_trial(principal: Principal, request: tuning_pb2.AddTrialRequest) -> tun
             request.study,
             params=converters.plain_values("params", request.params),
             metrics=dict(request.metrics),
+            state=converters.added_state(request.state),
+            reason=request.reason,
             request_id=request.request_id,
         )
     )

@@ -212,6 +212,24 @@ def test_own_measurements_are_added_and_not_counted_against_the_budget(principal
     assert selectors.get_study(principal, name).state == "ACTIVE"
 
 
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"state": "ACTIVE", "metrics": {}}, "state"),
+        ({"state": "FAILED", "metrics": {"seconds": 1}}, "metrics"),
+        ({"metrics": {"seconds": 1}, "reason": "why"}, "reason"),
+    ],
+)
+def test_an_added_trial_has_either_metrics_or_a_reason(principal: Principal, more: dict[str, Any], field: str) -> None:
+    name = create_study(principal, study_name(), make_spec()).name
+    with pytest.raises(InvalidInput) as caught:
+        add_trial(principal, name, params={"x": 0.5, "n": 2}, **more)
+    assert caught.value.data["field"] == field
+    failed = add_trial(principal, name, params={"x": 0.5, "n": 4}, metrics={}, state="FAILED", reason="disk").trial
+    assert (failed.state, failed.reason, failed.metrics) == ("FAILED", "disk", None)
+    assert not selectors.get_study(principal, name).default_done, "the default is still to be measured"
+
+
 def test_a_study_completes_with_its_budget_of_trials(principal: Principal) -> None:
     name = create_study(principal, study_name(), make_spec(budget={"max_trials": 3})).name
     trials = ask(principal, name, 5)

@@ -48,6 +48,27 @@ def test_enqueued_trials_return_to_their_client_and_skip_requests_with_fixed_val
     assert (other.number, other.origin) == (3, "suggested")
 
 
+def test_parameters_that_are_left_out_take_their_defaults(principal: Principal) -> None:
+    space = {
+        "parameters": [
+            {"name": "alg", "type": "categorical", "values": ["a", "b"], "default": "a"},
+            {"name": "depth", "type": "int", "min": 1, "max": 9, "default": 3,
+             "condition": {"parent": "alg", "values": ["b"]}},
+        ]
+    }  # fmt: skip
+    study = create_study(principal, study_name(), make_spec(space=space)).name
+
+    def params(**given: object) -> object:
+        return enqueue.enqueue_trials(principal, study, params=given)[1][0].params
+
+    assert params() == {"alg": "a"}
+    assert params(alg="b") == {"alg": "b", "depth": 3}
+    assert params(alg="b", depth=9) == {"alg": "b", "depth": 9}
+    error = refused("invalid_argument", lambda: params(depth=9))
+    assert "active only if alg is 'b'" in error.message
+    refused("invalid_argument", lambda: params(alg=None))
+
+
 def test_they_are_counted_against_the_budget(principal: Principal) -> None:
     study = create_study(principal, study_name(), make_spec(budget={"max_trials": 3})).name
     put(principal, study, count=2)

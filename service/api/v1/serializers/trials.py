@@ -165,15 +165,27 @@ class TrialQuery(PageQuery):
 
 
 class AddTrialSerializer(Input):
-    """A trial that the user measured."""
+    """A trial that the user measured, or that did not work."""
 
     params = ConfigurationField()
-    metrics = MetricsField()
+    metrics = MetricsField(required=False, default=dict, help_text="Values of all objectives; none unless COMPLETED.")
+    state = serializers.ChoiceField(
+        choices=["COMPLETED", "INFEASIBLE", "FAILED"],
+        required=False,
+        default="COMPLETED",
+        help_text="INFEASIBLE: the configuration cannot work; FAILED: the machine was at fault.",
+    )
+    reason = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="Why the trial is INFEASIBLE or FAILED."
+    )
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
 
 
 class EnqueueTrialsSerializer(Input):
-    """A configuration that is measured before the algorithm suggests others."""
+    """A configuration that is measured before the algorithm suggests others.
+
+    Active parameters that are left out take their defaults.
+    """
 
     params = ConfigurationField()
     count = serializers.IntegerField(required=False, default=1, help_text="Number of trials, 1 to 1000.")
