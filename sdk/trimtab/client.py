@@ -1,5 +1,6 @@
 """The client of the Trimtab service."""
 
+import logging
 import os
 import socket
 import threading
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
     from trimtab.asking import HeldTrials
     from trimtab.study import Study
+
+logger = logging.getLogger("trimtab")
 
 PAGE_SIZE = 200
 _NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
@@ -183,7 +186,8 @@ class Client:
             description: a note on the study in Markdown, at most 10,000 characters.
             job: the job that the study tunes. If the study proves a gain, later jobs that resemble this one match its
                 result. Default: what the trials run.
-            load_if_exists: return the existing study of this name if it has the same space and objectives.
+            load_if_exists: return the existing study of this name if it has the same space and objectives. It keeps
+                its own algorithm, seed and budget; a warning in the log (`trimtab`) names those that differ.
             client_id: as in `Client`, for this study only.
 
         Raises:
@@ -237,7 +241,10 @@ class Client:
         request = pb.CreateStudyRequest(
             name=name, spec=converters.to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
         )
-        return self._study(self._transport.call(self._transport.stub.CreateStudy, request), client_id)
+        study = self._study(self._transport.call(self._transport.stub.CreateStudy, request), client_id)
+        if load_if_exists and (differences := spec.differences(study.spec)):
+            logger.warning("Study %s exists and keeps its own settings: %s.", name, "; ".join(differences))
+        return study
 
     def parse_study_file(self, text: str, *, name: str = "") -> tuple[str | None, StudySpec]:
         """Parse a study file; return its name (None without one) and its specification. Nothing is created.

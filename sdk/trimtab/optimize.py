@@ -94,6 +94,7 @@ class Run:
         self._running: dict[int, Trial] = {}
         self._begun = 0
         self._failures_in_a_row = 0
+        self._failures = 0
         self._error: BaseException | None = None
         self._inside_fn = False
 
@@ -106,6 +107,8 @@ class Run:
             finally:
                 # Trials are left only after a second Ctrl-C or an exception from the user's own signal handler.
                 self._abandon()
+        if self._failures > 1:
+            logger.warning("%d trials of study %s failed in this run.", self._failures, self._study.name)
         if self._error is not None:
             raise self._error
 
@@ -263,8 +266,16 @@ class Run:
             self._failures_in_a_row = 0
             return
         self._failures_in_a_row += 1
-        logger.warning("Trial %d of study %s failed: %s", trial.number, self._study.name, _reason(error))
-        logger.debug("Traceback of the failure:", exc_info=error)
+        self._failures += 1
+        # One traceback shows where the function is at fault. The trials keep the reasons of the others.
+        logger.log(
+            logging.WARNING if self._failures == 1 else logging.DEBUG,
+            "Trial %d of study %s failed: %s",
+            trial.number,
+            self._study.name,
+            _reason(error),
+            exc_info=error,
+        )
         if not isinstance(error, self._catch) or self._failures_in_a_row >= FAILURES_IN_A_ROW:
             self._stop(error)
 

@@ -99,6 +99,23 @@ class StudySpec:
     job: JobMetadata | None = None
     """The job that the study tunes; None: the usual values."""
 
+    def differences(self, existing: "StudySpec") -> list[str]:
+        """Return how the method and the budget of an existing study differ, such as "seed is 1, not 2"."""
+        found = [
+            f"{name} is {getattr(existing, name)!r}, not {getattr(self, name)!r}"
+            for name in ("algorithm", "seed", "noisy", "max_trials", "max_time", "max_node_hours")
+            if getattr(existing, name) != getattr(self, name)
+        ]
+        if existing.algorithm == self.algorithm:
+            # The service adds the options that are left out.
+            options = existing.algorithm_options
+            found += [
+                f"option {name} is {options.get(name)!r}, not {value!r}"
+                for name, value in self.algorithm_options.items()
+                if options.get(name) != value
+            ]
+        return found
+
 
 @dataclass(frozen=True)
 class StartedFrom:

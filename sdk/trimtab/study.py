@@ -191,7 +191,8 @@ class Study:
 
         Args:
             trial: the trial or its number.
-            metrics: finite values of all objectives; one number is enough for a study with one objective.
+            metrics: finite values of all objectives; one number is enough for a study with one objective. NaN is not a
+                result: tell `infeasible` or `failed` instead.
             infeasible: why this configuration cannot work. The trial becomes INFEASIBLE.
             failed: why the measurement failed although the configuration may work. The trial becomes FAILED.
 
@@ -353,7 +354,8 @@ class Study:
 
         `fn` gets the parameters and returns the value of the objective, or a dict of metrics. If it raises
         `trimtab.Infeasible`, the trial becomes INFEASIBLE. Any other exception makes the trial FAILED, with the
-        exception as its reason.
+        exception as its reason. So does a result that `tell` refuses, such as NaN: the reason names the metric. The log
+        (`trimtab`) has the traceback of the first failure, and at the end the number of failures.
 
         After Ctrl-C, no new trial starts, trials that run in threads finish, and no trial stays open. A second Ctrl-C
         marks the running trials as FAILED and does not wait for them.

@@ -83,6 +83,30 @@ def test_the_exception_of_the_function_decides_the_state_of_the_trial(study: Stu
     assert {"seconds": 1.0, "watts": 80.0} in [trial.metrics for trial in found]
 
 
+def test_the_first_failure_has_a_traceback_and_the_others_are_counted(
+    study: Study, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken_inside() -> float:
+        raise ValueError("no such file")
+
+    count = 0
+
+    def fn(params: trimtab.Params) -> float:
+        nonlocal count
+        count += 1
+        return broken_inside() if count % 2 else float("nan") if count == 2 else 1.0
+
+    with caplog.at_level("WARNING", "trimtab"):
+        study.optimize(fn, n_trials=6, progress=False)
+    first, last = caplog.records
+    assert first.getMessage() == f"Trial 1 of study {study.name} failed: ValueError: no such file"
+    assert "in broken_inside" in caplog.text
+    assert last.getMessage() == f"4 trials of study {study.name} failed in this run."
+    refused = study.trials()[1]
+    assert refused.state == "FAILED"
+    assert "metrics.seconds: nan is not allowed" in refused.reason, "as in tell"
+
+
 @pytest.mark.parametrize("parallel", [1, 3])
 def test_an_exception_that_is_not_caught_comes_out_after_the_others_have_finished(study: Study, parallel: int) -> None:
     count = 0

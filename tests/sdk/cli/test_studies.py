@@ -27,6 +27,15 @@ def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Clie
     ]
     loaded = json.loads(shell.succeed("study", "create", study_file, "--load-if-exists", "--json"))
     assert (loaded["name"], loaded["state"], loaded["trial_count"]) == (name, "ACTIVE", 0)
+    run = shell.run("study", "create", study_file, "--load-if-exists")
+    assert (run.returncode, run.stderr) == (0, "")
+    Path(study_file).write_text(STUDY.format(name=name).replace("random", "sobol") + "budget: {max_trials: 9}\n")
+    run = shell.run("study", "create", study_file, "--load-if-exists")
+    assert (run.returncode, run.stdout) == (0, f"{name}\n")
+    assert run.stderr == (
+        f"Study {name} exists and keeps its own settings: "
+        "algorithm is 'random', not 'sobol'; max_trials is None, not 9.\n"
+    )
     assert shell.succeed("study", "create", study_file, "--name", name + "-2") == f"{name}-2\n"
 
 
