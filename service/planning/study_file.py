@@ -18,6 +18,7 @@ import yaml
 
 from service._gen.components.reader import LONGEST_INTEGER, Reader
 from service.core.errors import InvalidInput, JsonValue, NotFound, shorten
+from service.planning.chosen_parameters import choose, fix
 from service.studies.models import Study
 from service.studies.specs import LONGEST_SECONDS, budget_of, spec_of
 from service.tenancy.principal import Principal
@@ -60,6 +61,7 @@ KEYS: Sequence[Key] = (
         "boolean. With a component: changes to the component's parameters.",
         "space.parameters",
     ),
+    Key("fixed", "mapping", "Values of parameters that the search does not change: {x: 0.5}."),
     Key("only", "texts", "Names of the component's parameters that are tuned; the others keep their defaults."),
     Key("constraints", "texts", 'Rules for parameters: ["n * 4 <= block"].', "space.constraints", []),
     Key("objectives", "objectives", "Goals: [{minimize: seconds, unit: s}] or [{maximize: rate}]."),
@@ -196,7 +198,7 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
     spec: Json = {}
     for key in KEYS:
         value = _value(data, key)
-        if value is not None and key.path not in ("name", "only", "parameters"):
+        if value is not None and key.path not in ("name", "only", "fixed", "parameters"):
             _put(spec, key.place, _READ[key.kind](key.path, value))
     own: Sequence[Mapping[str, Any]] | None = ()
     execution = spec.get("execution", {})
@@ -209,7 +211,8 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
             spec["trial_timeout_seconds"] = execution["trial_timeout_seconds"]
     changes = _mapping("parameters", {} if data.get("parameters") is None else data["parameters"])
     only = None if data.get("only") is None else _texts("only", data["only"])
-    _put(spec, "space.parameters", _parameters(changes, own, only, execution.get("component")))
+    fixed = _mapping("fixed", {} if data.get("fixed") is None else data["fixed"])
+    _put(spec, "space.parameters", _parameters(changes, own, only, fixed, execution.get("component")))
     if not spec.get("objectives"):
         raise InvalidInput("objectives", [], "at least one, as in [{minimize: seconds}]")
     name = data.get("name")
@@ -217,7 +220,11 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
 
 
 def _parameters(
-    changes: Json, own: Sequence[Mapping[str, Any]] | None, only: list[str] | None, component: str | None
+    changes: Json,
+    own: Sequence[Mapping[str, Any]] | None,
+    only: list[str] | None,
+    fixed: Json,
+    component: str | None,
 ) -> list[Json]:
     """Return the parameters: the component's own with the file's changes, or the file's alone."""
     described = {str(one["name"]): dict(one) for one in own or ()}
@@ -248,7 +255,8 @@ def _parameters(
         )
     if not found:
         raise InvalidInput("parameters", {}, "at least one, or a component that has some")
-    return found
+    before = {**described, **{str(one["name"]): one for one in own or ()}}
+    return choose(fix(described, fixed), before, only)
 
 
 def content_of(study: Study, *, brief: bool = True) -> Json:

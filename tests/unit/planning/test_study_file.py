@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from service.core.errors import InvalidInput, NotFound
+from service.core.space import Space
 from service.planning import study_file
 from service.tenancy.principal import Principal
 from tests.factories.study_files import BASE
@@ -38,6 +39,81 @@ def read(text: str, own: Sequence[Mapping[str, Any]] | None = (INLINE, UNROLL)) 
 )
 def test_a_component_s_parameters_are_changed_and_chosen(text: str, parameters: list[dict[str, Any]]) -> None:
     assert read(HEAD + text).spec["space"]["parameters"] == parameters
+
+
+TOOL = {"name": "tool", "type": "categorical", "values": ["a", "b", "c"], "default": "a"}
+DEPTH = {
+    "name": "depth",
+    "type": "int",
+    "min": 1,
+    "max": 9,
+    "default": 3,
+    "condition": {"parent": "tool", "values": ["a", "b"]},
+}
+WIDTH = {
+    "name": "width",
+    "type": "int",
+    "min": 1,
+    "max": 9,
+    "default": 3,
+    "condition": {"parent": "depth", "values": [3, 9]},
+}
+PLAIN = {"name": "depth", "type": "int", "min": 1, "max": 9, "default": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        # The parent that is left out keeps its default, with which the parameter is active.
+        ("only: [depth]", [PLAIN]),
+        # Without depth, width is active wherever depth is.
+        ("only: [tool, width]", [TOOL, {**WIDTH, "condition": DEPTH["condition"]}]),
+        # The values that the parent has no more leave the condition.
+        ("parameters: {tool: {values: [b, c], default: b}}", [
+            {**TOOL, "values": ["b", "c"], "default": "b"},
+            {**DEPTH, "condition": {"parent": "tool", "values": ["b"]}},
+            WIDTH,
+        ]),
+        ("parameters: {depth: {max: 4}}", [
+            TOOL, {**DEPTH, "max": 4}, {**WIDTH, "condition": {"parent": "depth", "values": [3]}}
+        ]),
+        # Nothing is left that can make them active.
+        ("fixed: {tool: c}", [{"name": "tool", "type": "categorical", "values": ["c"], "default": "c"}]),
+        ("fixed: {depth: 9}", [
+            TOOL,
+            {**{key: DEPTH[key] for key in ("name", "type", "condition")}, "min": 9, "max": 9, "default": 9},
+            {**WIDTH, "condition": {"parent": "depth", "values": [9]}},
+        ]),
+    ],
+)  # fmt: skip
+def test_conditions_follow_what_is_left_out_narrowed_or_fixed(text: str, parameters: list[dict[str, Any]]) -> None:
+    found = read(HEAD + text, (TOOL, DEPTH, WIDTH)).spec["space"]["parameters"]
+    assert found == parameters
+    Space.from_json({"parameters": found})
+
+
+def test_a_condition_that_never_fitted_its_parent_stays_for_the_check_of_the_space() -> None:
+    typo = {**DEPTH, "condition": {"parent": "tool", "values": ["z"]}}
+    assert read(HEAD, (TOOL, typo)).spec["space"]["parameters"] == [TOOL, typo]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("fixed: {tool: d}", "fixed.tool", "'d' is not allowed"),
+        ("fixed: {depth: 10}", "fixed.depth", "10 is above"),
+        ("fixed: {dept: 1}", "fixed.dept", "Use tool, depth, width."),
+        ("parameters: {tool: {default: c}}\nonly: [depth]", "only[0]", "never met"),
+        ("fixed: {tool: c}\nonly: [tool, depth]", "only[1]", "never met"),
+    ],
+)
+def test_a_value_that_is_not_there_or_a_parameter_that_is_never_active_is_refused(
+    text: str, field: str, words: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(HEAD + text, (TOOL, DEPTH, WIDTH))
+    assert caught.value.data["field"] == field
+    assert words in caught.value.message
 
 
 @pytest.mark.parametrize(
