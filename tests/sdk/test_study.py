@@ -231,7 +231,8 @@ def test_a_configuration_that_did_not_work_is_added(study: Study) -> None:
     ]
     assert study.refresh().finished_count == 2
     assert study.best_trials == []
-    for wrong in ({}, {"metrics": 1.0, "failed": "x"}):
+    wrongs: list[dict[str, Any]] = [{}, {"metrics": 1.0, "failed": "x"}]
+    for wrong in wrongs:
         with pytest.raises(trimtab.errors.InvalidInput, match="exactly one of metrics"):
             study.add_trial(params, **wrong)
 
