@@ -314,7 +314,7 @@ def fields(method: Any, victim: Furnished) -> dict[str, Any]:
     by_method: dict[str, dict[str, Any]] = {
         "CreateStudy": {"name": "strange", "spec": spec()},
         "ParseStudyFile": {"name": "strange", "text": STUDY_FILE},
-        "AddTrial": {"params": PARAMS},
+        "AddTrial": {"params": PARAMS, "state": tuning_pb2.TRIAL_STATE_COMPLETED},
         "CompleteTrials": {"results": [{"trial": 1, "metrics": {"seconds": 1.0}}]},
         "EnqueueTrials": {"params": PARAMS},
         "ReportMeasurement": {"measurement": MEASUREMENT},
