@@ -659,6 +659,8 @@ class Study:
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> StudyState:
         """Wait until the study has ended, and show its progress. For studies whose trials run on agents.
 
+        A line says that the study is paused, or why its trials wait for an agent.
+
             state = client.create_study(..., component="gcc-flags", application="kernels", max_trials=30).wait()
 
         Returns:
@@ -673,6 +675,7 @@ class Study:
             for change in self.watch(timeout):
                 for trial in change.trials:
                     shown.update(trial)
+                shown.explain(change.status)
         return self.state
 
     # --- for this package only

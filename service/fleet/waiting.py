@@ -1,16 +1,17 @@
-"""Stores on a waiting trial why it waits, if no online agent offers what it needs."""
+"""Stores on a waiting trial why it waits: no online agent offers what it needs, or those that do are busy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
 from django.db.models.functions import Now
 
-from service.core.lifecycle import TrialState
-from service.fleet.models import Agent
+from service.core.lifecycle import LeaseState, TrialState
+from service.fleet.components import misfit
+from service.fleet.models import Agent, Lease
 from service.studies import actions
 from service.studies.change import Deleted, changing
 from service.studies.isolated import isolated
@@ -22,6 +23,10 @@ WAITS = "Waits for an agent"
 # The number of studies in one sweep, latest change first, and the number of trials explained in each study.
 _MOST_STUDIES = 200
 _MOST_TRIALS = 100
+# A trial that has waited for so long says which agents are busy. A shorter wait is normal.
+_USUAL_WAIT = timedelta(seconds=10)
+# The number of names in such a reason.
+_MOST_NAMES = 3
 
 
 def tell() -> None:
@@ -38,9 +43,11 @@ def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
     online = list(access.rows(Agent, principal).filter(last_seen_at__gt=Now() - silence))
     waiting = access.rows(Trial, principal).filter(study_id__in=studies, state=TrialState.REQUESTED)
     reported = set(waiting.values_list("study_id", "reason").distinct())
+    long = set(waiting.filter(created_at__lt=Now() - _USUAL_WAIT).values_list("study_id", flat=True).distinct())
+    running = _running(principal, online) if long else {}
     for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
         with isolated(study.tenant_id, study.pk):
-            reason = why(study, online)
+            reason = why(study, online) or (busy(study, online, running) if study.pk in long else "")
             # Usually the reason is already stored, and no lock is needed.
             if any(_is_news(before, reason) for of, before in reported if of == study.pk):
                 _write(study, reason)
@@ -74,6 +81,37 @@ def why(study: Study, online: Sequence[Agent]) -> str:
             f" those online have {_listed(known)}."
         )
     return ""
+
+
+def busy(study: Study, online: Sequence[Agent], running: Mapping[int, Sequence[str]]) -> str:
+    """Return which agents the study waits for and what they run; empty if one that fits has a free slot.
+
+    `running`: by agent, the name of the study of each trial that it runs.
+    """
+    fitting = [
+        agent
+        for agent in online
+        if not agent.draining and not misfit(agent, study.component, study.digest, study.application)
+    ]
+    if not fitting or any(len(running.get(agent.pk, ())) < agent.slots for agent in fitting):
+        return ""
+    said = [f"{agent.name} is busy with {_some(set(running[agent.pk]))}" for agent in fitting[:_MOST_NAMES]]
+    more = len(fitting) - len(said)
+    return f"{WAITS}: {'; '.join(said)}{f'; and {more} more are busy' if more else ''}."
+
+
+def _running(principal: Principal, online: Sequence[Agent]) -> dict[int, list[str]]:
+    held = access.rows(Lease, principal).filter(state=LeaseState.HELD, agent_id__in=[agent.pk for agent in online])
+    found: dict[int, list[str]] = {}
+    for agent, study in held.values_list("agent_id", "study__name"):
+        found.setdefault(agent, []).append(study)
+    return found
+
+
+def _some(names: set[str]) -> str:
+    listed = sorted(names)
+    more = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _write(found: Study, reason: str) -> None:

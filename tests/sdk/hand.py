@@ -22,8 +22,13 @@ SPACE = [
 
 
 @contextmanager
-def agent(address: str, token: str, component: str, *, works: bool = True, digest: str = "ab" * 32) -> Iterator[str]:
-    """Run an agent of one slot that offers `component`. If it `works`, each trial reports seconds = inline / 100."""
+def agent(
+    address: str, token: str, component: str, *, works: bool = True, digest: str = "ab" * 32, fault: str = ""
+) -> Iterator[str]:
+    """Run an agent of one slot that offers `component`. If it `works`, each trial reports seconds = inline / 100.
+
+    With a `fault`, each trial prints it and is INFEASIBLE for this reason.
+    """
     name = f"hand-{uuid.uuid4().hex[:8]}"
     metadata = (("authorization", f"Bearer {token}"),)
     stopped = threading.Event()
@@ -48,6 +53,17 @@ def agent(address: str, token: str, component: str, *, works: bool = True, diges
             while not stopped.is_set():
                 wanted = agent_pb2.AcquireLeasesRequest(agent_id=name, count=1, wait=Duration(seconds=1))
                 for lease in stub.AcquireLeases(wanted, metadata=metadata).leases:
+                    if fault:
+                        output = agent_pb2.AppendLogRequest(agent_id=name, lease=lease.id, data=f"{fault}\n".encode())
+                        stub.AppendLog(output, metadata=metadata)
+                        cannot = agent_pb2.SettleLeaseRequest(
+                            agent_id=name,
+                            lease=lease.id,
+                            outcome=agent_pb2.SettleLeaseRequest.OUTCOME_INFEASIBLE,
+                            reason=fault,
+                        )
+                        stub.SettleLease(cannot, metadata=metadata)
+                        continue
                     stub.SettleLease(
                         agent_pb2.SettleLeaseRequest(
                             agent_id=name,

@@ -5,29 +5,41 @@ from typing import TYPE_CHECKING
 import typer
 
 from trimtab.cli.output import print_best, say
+from trimtab.errors import Timeout
 from trimtab.spec import StudyState
 
 if TYPE_CHECKING:
     from trimtab.study import Study
 
 
-def follow(study: "Study") -> None:
-    """Show the progress, then the result. Ctrl-C stops following but does not stop the study.
+# The exit code of a command whose time is over, as that of timeout(1).
+TIMED_OUT = 124
+
+
+def follow(study: "Study", timeout: float | None = None) -> None:
+    """Show the progress, then the result. Ctrl-C and the timeout (seconds) do not stop the study.
 
     Raises:
-        typer.Exit: with code 1 if the study is ABORTED, 130 after Ctrl-C.
+        typer.Exit: with code 1 if the study is ABORTED or has no result, 124 after the timeout, 130 after Ctrl-C.
     """
     try:
-        study.wait()
+        study.wait(timeout)
     except KeyboardInterrupt:
-        say(
-            f"The study continues. To follow it again: trimtab study watch {study.name}."
-            f" To end it: trimtab study stop {study.name}."
-        )
+        _say_continues(study)
         raise typer.Exit(130) from None
+    except Timeout:
+        say(f"The study has not ended after {timeout:g} s.")
+        _say_continues(study)
+        raise typer.Exit(TIMED_OUT) from None
     status = study.status
     if status.reason:
         say(f"{status.state}: {status.reason}")
-    print_best(study)
-    if status.state is not StudyState.COMPLETED:
+    if not print_best(study) or status.state is not StudyState.COMPLETED:
         raise typer.Exit(1)
+
+
+def _say_continues(study: "Study") -> None:
+    say(
+        f"The study continues. To follow it again: trimtab study watch {study.name}."
+        f" To end it: trimtab study stop {study.name}."
+    )

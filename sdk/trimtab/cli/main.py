@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import access, agents, audit, best, match, measure_grid, studies, tokens, tune
+from trimtab.cli import access, agents, audit, best, match, measure_grid, studies, tokens, trials, tune
 from trimtab.cli.output import Commands
 
 # gRPC's log lines would mix with the output of commands. Errors are still reported.
@@ -24,6 +24,8 @@ app = typer.Typer(
     "switches encryption off.",
 )
 app.add_typer(studies.app, name="study")
+app.add_typer(trials.app, name="trial")
+app.add_typer(trials.app, name="trials", hidden=True)
 app.add_typer(agents.app, name="agent")
 app.add_typer(agents.app, name="agents", hidden=True)
 app.add_typer(match.app, name="match")

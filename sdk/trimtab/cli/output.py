@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -16,7 +17,7 @@ from typer.core import TyperGroup
 
 from trimtab.errors import TrimtabError
 from trimtab.objective import Maximize, Objective
-from trimtab.trial import Trial
+from trimtab.trial import Trial, TrialState
 
 if TYPE_CHECKING:
     from trimtab.method import Effects, ObjectiveGain, ParetoVerdict, Verdict
@@ -26,6 +27,15 @@ Json: TypeAlias = Mapping[str, object] | Sequence[object]
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+# gRPC's words for an answer of a web server that does not speak HTTP/2.
+WEB_SERVER = "http1.x server"
+
+# How many different reasons of failures are printed.
+MOST_REASONS = 3
+
+# How many trials a table has as columns.
+SIDE_BY_SIDE = 4
 
 # What to do about an error, by its code. The messages of other codes already say it.
 ADVICE = {
@@ -59,6 +69,13 @@ def say_error(error: TrimtabError) -> None:
     err.print(
         Text.assemble(("error: ", "bold red"), " ".join(error.message.split()), f" [{error.code}]"), soft_wrap=True
     )
+    if WEB_SERVER in error.message:
+        err.print(
+            "A web server answers at this address, perhaps the console. Use the port of gRPC, 8471 by default;"
+            " `trimtab-service up` prints it after `grpc=`.",
+            markup=False,
+            soft_wrap=True,
+        )
     if error.code in ADVICE:
         err.print(ADVICE[error.code], markup=False, soft_wrap=True)
 
@@ -106,6 +123,7 @@ def result_json(study: "Study") -> dict[str, object]:
         "verdict": None if verdict is None else asdict(verdict),
         "pareto_verdict": None if pareto is None else asdict(pareto),
         "best": [trial_json(trial) for trial in study.best_trials],
+        "failures": [{"reason": reason, "trials": trials} for reason, trials in common_failures(study)],
     }
 
 
@@ -149,13 +167,12 @@ def metrics(study: "Study", trial: Trial) -> str:
     )
 
 
-def print_best(study: "Study") -> None:
-    """Print the best trial or the Pareto front, with parameters."""
+def print_best(study: "Study") -> bool:
+    """Print the best trial or the Pareto front, with parameters. Return whether there is one."""
     best = study.best_trials
     if not best:
-        say("No trial has been completed.")
-        return
-    names = [parameter.name for parameter in study.spec.space]
+        say_none(study)
+        return False
     verdict = study.verdict
     if verdict is not None:
         out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
@@ -167,16 +184,65 @@ def print_best(study: "Study") -> None:
         out.print(chosen)
         if verdict.effects is not None:
             _print_effects(verdict.effects)
-        return
+        return True
     pareto = study.pareto_verdict
     if pareto is not None:
         _print_members(study, pareto)
     out.print(f"Pareto front: {len(best)} trials")
-    front = table("trial", *(objective.metric for objective in study.objectives), *names)
+    default = next((trial for trial in study.trials(states=[TrialState.COMPLETED]) if trial.origin == "default"), None)
+    columns = []
+    if default is not None and default not in best:
+        columns.append((f"{default.number} (default)", default))
     for trial in best:
-        values = [f"{trial.metrics[objective.metric]:.6g}" for objective in study.objectives]
-        front.add_row(str(trial.number), *values, *(Text(shown(trial.params.get(name, ""))) for name in names))
-    out.print(front)
+        is_default = default is not None and trial.params == default.params
+        columns.append((f"{trial.number} (default)" if is_default else str(trial.number), trial))
+    _print_trials(study, columns)
+    return True
+
+
+def _print_trials(study: "Study", trials: Sequence[tuple[str, Trial]]) -> None:
+    """Print trials with their titles as rows or, where these would be too wide, as columns of several tables."""
+    metrics = [objective.metric for objective in study.objectives]
+    names = [parameter.name for parameter in study.spec.space]
+
+    def cells(trial: Trial) -> list[Text]:
+        values = [f"{trial.metrics[metric]:.6g}" if metric in trial.metrics else "" for metric in metrics]
+        return [Text(text) for text in (*values, *(shown(trial.params.get(name, "")) for name in names))]
+
+    wide = table("trial", *metrics, *names)
+    for title, trial in trials:
+        wide.add_row(Text(title), *cells(trial))
+    if out.measure(wide, options=out.options.update(width=10_000)).maximum <= out.width:
+        out.print(wide)
+        return
+    for first in range(0, len(trials), SIDE_BY_SIDE):
+        some = trials[first : first + SIDE_BY_SIDE]
+        high = table("trial", *(title for title, _ in some))
+        for name, *values in zip([*metrics, *names], *(cells(trial) for _, trial in some), strict=True):
+            high.add_row(Text(name), *values)
+        out.print(high)
+
+
+def say_none(study: "Study") -> None:
+    """Print that the study has no result, and the commonest reasons."""
+    if study.trials(states=[TrialState.COMPLETED]):
+        say("No completed trial satisfies the outcome constraints.")
+        return
+    say("No trial has been completed.")
+    failures = common_failures(study)
+    if not failures:
+        return
+    say("The commonest reasons:" if len(failures) > 1 else "The reason:")
+    for reason, trials in failures:
+        say(f"  {trials} trial{'s' if trials != 1 else ''}: {reason}")
+    say(f"To read the output of a trial: trimtab trial log {study.name} NUMBER")
+
+
+def common_failures(study: "Study") -> list[tuple[str, int]]:
+    """Return the commonest reasons of trials that did not work, each with its number of trials."""
+    failed = study.trials(states=[TrialState.FAILED, TrialState.INFEASIBLE])
+    reasons = Counter(trial.reason.strip() or f"{trial.state} without a reason" for trial in failed)
+    return reasons.most_common(MOST_REASONS)
 
 
 def _print_doubts(verdict: "Verdict | ParetoVerdict") -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 import trimtab
 from trimtab.cli import configuration, output
+from trimtab.cli.completion import study_names
 from trimtab.cli.following import follow
 from trimtab.cli.output import out, print_best, print_json, say, table
 from trimtab.cli.submission import create, load
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Create, show, control and export studies.")
 
-Name = Annotated[str, typer.Argument(help="The study's name.")]
+Name = Annotated[str, typer.Argument(help="The study's name.", autocompletion=study_names)]
 Reason = Annotated[str, typer.Option(help="The reason. It is shown with the study.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[Path, typer.Argument(help="A study file, YAML or JSON.", exists=True, dir_okay=False)]

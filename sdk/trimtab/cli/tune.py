@@ -7,9 +7,9 @@ import typer
 
 import trimtab
 from trimtab.cli import output
-from trimtab.cli.following import follow
+from trimtab.cli.following import TIMED_OUT, follow
 from trimtab.cli.submission import create, load
-from trimtab.errors import InvalidInput
+from trimtab.errors import InvalidInput, Timeout
 
 EXAMPLES = """Example of a file:
 
@@ -28,6 +28,8 @@ Examples:
 `trimtab tune flags.yaml`
 
 `trimtab tune flags.yaml --name flags-2 --detach`
+
+`trimtab tune flags.yaml --timeout 3600`
 """
 
 
@@ -38,13 +40,20 @@ def tune(
         bool, typer.Option("--load-if-exists", help="Continue the study of this name if it exists.")
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the study's name and do not wait.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds after which the command ends. The study continues.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result (with --detach: the study) as JSON.")
     ] = False,
 ) -> None:
     """Tune a component on the agents, as a study file describes.
 
-    The command shows a progress bar with the best single run so far, then the verdict. Ctrl-C does not stop the study.
+    The command shows a progress bar with the best single run so far, then the verdict. While nothing runs, it says
+    why: the study is paused, or no agent fits or is free. Ctrl-C does not stop the study.
+
+    Exit codes: 0 if the study is COMPLETED with a result, 1 if it is not or if an error occurs, 124 after --timeout,
+    130 after Ctrl-C.
     """
     with trimtab.Client() as client:
         described = load(client, file, name)
@@ -62,9 +71,16 @@ def tune(
             return
         output.say(f"Study {study.name}")
         if not as_json:
-            follow(study)
+            follow(study, timeout)
             return
-        state = study.wait(progress=False)
-        output.print_json({**output.study_json(study), **output.result_json(study)})
-        if state is not trimtab.StudyState.COMPLETED:
-            raise typer.Exit(1)
+        code = 0
+        try:
+            state = study.wait(timeout, progress=False)
+        except Timeout:
+            state, code = study.state, TIMED_OUT
+        result = output.result_json(study)
+        output.print_json({**output.study_json(study), **result})
+        if code == 0 and (state is not trimtab.StudyState.COMPLETED or not result["best"]):
+            code = 1
+        if code:
+            raise typer.Exit(code)

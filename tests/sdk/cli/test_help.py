@@ -18,6 +18,7 @@ HELP = [
     ["audit"],
     *[["token", command] for command in ("create", "list", "revoke")],
     *[["agent", command] for command in ("enrol", "revoke")],
+    *[["trial", command] for command in ("list", "show", "log", "fail")],
     *[["match", command] for command in ("job", "records", "withdraw", "restore", "jobs", "settings")],
     ["tune"],
     ["measure-grid"],

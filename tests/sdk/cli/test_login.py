@@ -34,6 +34,12 @@ def test_login_reads_the_token_from_standard_input(embedded_service: EmbeddedSer
     assert run.returncode == 0, run.stderr
 
 
+def test_the_console_s_address_is_recognised(embedded_service: EmbeddedService, tmp_path: Path) -> None:
+    address = embedded_service.http_url.removeprefix("http://")
+    reported = Shell(tmp_path, TRIMTAB_URL=address, TRIMTAB_TOKEN=embedded_service.token).fail("study", "list")
+    assert "A web server answers at this address, perhaps the console. Use the port of gRPC" in reported
+
+
 def test_login_without_a_token_is_a_usage_error(tmp_path: Path) -> None:
     assert "--token-file" in Shell(tmp_path).fail("login", "127.0.0.1:1", code=2)
     unreadable = Shell(tmp_path).fail("login", "--token-file", "nowhere", code=2)

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import os
 import random
+import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 import trimtab
 from tests.factories.console import Rest
 from tests.factories.service import EmbeddedService
-from tests.sdk.cli.shell import STUDY, Shell
+from tests.sdk.cli.shell import COMMAND, STUDY, Shell
 from tests.sdk.conftest import make_study
 from trimtab.study import Study
 
@@ -120,6 +122,51 @@ def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) ->
     for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
         study.tell(trial, {"seconds": value, "rate": value})
     assert "Pareto front: 2 trials" in shell.succeed("study", "show", name)
+
+
+def test_a_pareto_front_of_many_parameters_fits_a_narrow_terminal(
+    shell: Shell, client: trimtab.Client, name: str
+) -> None:
+    space = [trimtab.Float(f"parameter_{index}", 0, 1, default=0.5) for index in range(9)]
+    objectives = [trimtab.Minimize("seconds"), trimtab.Maximize("rate")]
+    study = make_study(client, name, space=space, constraints=[], objectives=objectives)
+    for trial in study.ask(7):
+        value = float(trial.number)
+        study.tell(trial, {"seconds": value, "rate": -10.0 if trial.number == 1 else value})
+    shell.environment["COLUMNS"] = "80"
+    lines = shell.succeed("study", "show", name).splitlines()
+    table = lines[lines.index("Pareto front: 7 trials") :]
+    assert max(map(len, table)) <= 80
+    assert "1 (default)" in "\n".join(table)
+    for column in ("seconds", "rate", *(one.name for one in space)):
+        assert sum(line.split()[:1] == [column] for line in table) == 2, "two tables of at most four trials"
+
+
+def test_the_shell_completes_names_of_studies(shell: Shell, study: Study) -> None:
+    words = {
+        "_TRIMTAB_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"trimtab trial list {study.name[:-2]}",
+        "COMP_CWORD": "3",
+    }
+    shell.environment |= words
+    assert shell.succeed() == f"{study.name}\n"
+    shell.environment["TRIMTAB_TOKEN"] = "wrong"
+    run = shell.run()
+    assert (run.stdout.strip(), run.stderr) == ("", ""), "a shell shows no errors"
+
+
+def test_a_reader_that_has_enough_is_no_error(shell: Shell, study: Study) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    run = subprocess.run(
+        [*COMMAND, "study", "export", study.name],
+        env=shell.environment,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(write)
+    assert run.stderr == ""
 
 
 def test_everyone_reads_the_same_verdict_on_a_pareto_set(

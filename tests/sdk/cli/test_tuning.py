@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -128,13 +129,15 @@ def test_ctrl_c_while_tuning_leaves_the_study(
 
 
 def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, name: str) -> None:
-    study = make_study(client, name, max_trials=3)
+    check = trimtab.FinalCheck(max_trials=8, width=0.5, effects=0)
+    space = [trimtab.Float("x", 0, 1, default=0.9)]
+    study = make_study(client, name, space=space, constraints=[], max_trials=3, final_check=check)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "study", "watch", name], env={**shell.environment, "TERM": "xterm"}, stderr=theirs
     )
     os.close(theirs)
-    study.optimize(lambda params: 1.5, progress=False)
+    study.optimize(lambda params: 1.0 + params["x"], progress=False)
     output = b""
     while select.select([ours], [], [], 120)[0]:
         try:
@@ -144,5 +147,6 @@ def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, na
     assert process.wait(120) == 0
     os.close(ours)
     assert "━" in output.decode()
-    assert "3/3" in output.decode()
-    assert "best single run 1.5 (trial 1)" in output.decode()
+    assert "3 of 3" in output.decode()
+    assert re.search(r", then check [1-8] of 8", output.decode())
+    assert "best single run " in output.decode()

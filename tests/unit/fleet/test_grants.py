@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from service.fleet import grants, runs, waiting
 from service.fleet.models import Agent, Lease
+from service.studies.models import Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import enqueue
@@ -102,6 +103,21 @@ def test_a_trial_says_why_no_agent_takes_it(
     access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
     waiting.tell()
     assert trial(principal, name, 1).reason == "disk full", "what went wrong is worth more"
+
+
+def test_a_trial_says_which_agent_is_busy(principal: Principal, agent: str) -> None:
+    register(principal, slots=1)
+    first, second = create(principal), create(principal)
+    [grant] = acquire(principal)
+    waits = second if grant.study == first else first
+    waiting.tell()
+    assert trial(principal, waits, 1).reason == "", "a short wait is normal"
+    access.rows(Trial, principal).update(created_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, waits, 1).reason == f"Waits for an agent: agent-1 is busy with {grant.study}."
+    register(principal, "agent-2", slots=1)
+    waiting.tell()
+    assert trial(principal, waits, 1).reason == "", "another agent is free"
 
 
 def component_for(execution: dict[str, Any]) -> dict[str, Any]:
