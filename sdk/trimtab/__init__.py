@@ -14,6 +14,8 @@ For example:
     print(study.best_trial.params)
 """
 
+from typing import TYPE_CHECKING
+
 from trimtab import errors
 from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
@@ -37,6 +39,9 @@ from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
+
+if TYPE_CHECKING:
+    from trimtab.study import Study
 
 __version__ = "0.1.0"
 
@@ -79,6 +84,7 @@ __all__ = [
     "SmallestConfiguration",
     "SpaceEdit",
     "StartedFrom",
+    "Study",
     "StudyState",
     "Timeout",
     "Trial",
@@ -88,3 +94,12 @@ __all__ = [
     "VerdictLevel",
     "errors",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return `trimtab.Study`, which is imported at its first use because it needs gRPC's messages."""
+    if name == "Study":
+        from trimtab.study import Study
+
+        return Study
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -131,7 +131,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         # Ray expects lists if there are several objectives.
         super().__init__(*((names[0], modes[0]) if len(names) == 1 else (names, modes)))
         self.client_id = f"ray-{uuid.uuid4().hex}"
-        self._address = study.address
+        self._address = study._address
         self._name = study.name
         self._fixed: dict[str, Any] = {}
         # The numbers of the open trials, by Ray's trial_id.
@@ -164,7 +164,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
             known = _connected.get((self._address, self._name))
             if known is None:
                 known = _connected[self._address, self._name] = Client(self._address).get_study(self._name)
-            self._study = known.as_client(self.client_id, held=self._open.values())
+            self._study = known._as_client(self.client_id, held=self._open.values())
         return self._study
 
     # --- methods that Ray calls
@@ -264,7 +264,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         """Register this search: from now on its open trials must be ended if Ray does not end them."""
         if self not in _at_work:
             _at_work.add(self)
-            self.study.before_close(self._close_with_client)
+            self.study._before_close(self._close_with_client)
 
     def _close_with_client(self) -> None:
         if self in _at_work:

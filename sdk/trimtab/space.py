@@ -19,14 +19,14 @@ cannot be sent.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from trimtab.errors import InvalidInput
 
 Scalar: TypeAlias = float | int | str | bool
 """A value of a parameter."""
 
-Params: TypeAlias = dict[str, Scalar]
+Params: TypeAlias = dict[str, Any]
 """A configuration: the values of its active parameters by name."""
 
 When: TypeAlias = tuple[str, Sequence[Scalar]] | Mapping[str, Sequence[Scalar]]

@@ -681,15 +681,15 @@ class Study:
     # --- for this package only
 
     @property
-    def address(self) -> str:
+    def _address(self) -> str:
         """The address of the service."""
         return str(self._transport.address)
 
-    def as_client(self, client_id: str, held: Iterable[int] = ()) -> "Study":
+    def _as_client(self, client_id: str, held: Iterable[int] = ()) -> "Study":
         """Return this study for another client, which already holds the trials with the numbers `held`."""
         return Study(self._transport, HeldTrials(self._transport, self.name, client_id, held), self._message)
 
-    def before_close(self, last: Callable[[], None]) -> None:
+    def _before_close(self, last: Callable[[], None]) -> None:
         """Call `last` before the client closes its connection, while the connection still works."""
         self._transport.before_close(last)
 

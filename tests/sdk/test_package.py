@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -41,6 +42,38 @@ def test_the_active_span_of_a_program_goes_along() -> None:
 def test_the_package_is_typed_and_all_it_names_is_there() -> None:
     assert files("trimtab").joinpath("py.typed").is_file()
     assert all(hasattr(trimtab, name) for name in trimtab.__all__)
+
+
+SCRIPT = """
+import math
+
+import trimtab
+
+
+def measure(params: trimtab.Params) -> float:
+    x: float = params["x"]
+    threads: int = params["threads"]
+    return math.sin(x) + 1 / threads
+
+
+def tune(client: trimtab.Client) -> trimtab.Study:
+    space = [trimtab.Float("x", 0, 1), trimtab.Int("threads", 1, 16), trimtab.Categorical("alg", ["a", "b"])]
+    study: trimtab.Study = client.create_study("mine", space=space, objectives=[trimtab.Minimize("seconds")])
+    study.optimize(measure, n_trials=20, parallel=4)
+    study.enqueue({"x": 0.5}, count=2)
+    for trial in study.ask(2):
+        study.tell(trial, {"seconds": measure(trial.params)})
+    print(" ".join(["-O", trial.params["alg"]]), study.best_trial.params["threads"] + 1)
+    return study
+"""
+
+
+def test_a_user_s_script_needs_no_casts(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(tmp_path / "cache")]
+    run = subprocess.run([*command, str(script)], capture_output=True, text=True)
+    assert run.stdout.startswith("Success"), run.stdout + run.stderr
 
 
 def test_every_error_has_one_root_and_survives_pickling() -> None:

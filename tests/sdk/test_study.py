@@ -36,7 +36,7 @@ def test_the_example_of_the_documentation(embedded_service: EmbeddedService, nam
     trials = study.ask(4)
     assert len(trials) == 4
     assert [type(value) for value in trials[0].params.values()] == [float, int, int, str, bool]
-    assert all(trial.params["n"] * 4 <= trial.params["block"] for trial in trials)  # type: ignore[operator]
+    assert all(trial.params["n"] * 4 <= trial.params["block"] for trial in trials)
     study.tell(trials[0], {"seconds": 1.2})
     study.tell(trials[2], infeasible="does not compile")
     study.report(trials[1], step=3, metrics={"seconds": 2.0})

@@ -125,7 +125,7 @@ SPEC = StudySpec(
 
 def trial(number: int, state: TrialState, **params: object) -> Trial:
     metrics = {"seconds": float(number), "rate": 2.0} if state is TrialState.COMPLETED else {}
-    return Trial("s", number, state, params, metrics, (), "", "", "host", 1, "suggested", None, None, None, node="n1")  # type: ignore[arg-type]
+    return Trial("s", number, state, params, metrics, (), "", "", "host", 1, "suggested", None, None, None, node="n1")
 
 
 def test_cells_of_the_table(tmp_path: Path) -> None:
