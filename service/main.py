@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trimtab-service {metadata.version('trimtab-service')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Define the options before any command. The help text is the app's."""
+
 
 # How long `migrate` waits for a database that is away for a moment.
 MIGRATE_PATIENCE_SECONDS = 30.0

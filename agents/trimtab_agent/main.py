@@ -20,6 +20,7 @@ from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.trial_user import TrialUser
+from trimtab_agent.version import VERSION
 
 EXAMPLES = """\
 examples:
@@ -39,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     state = argparse.ArgumentParser(add_help=False)

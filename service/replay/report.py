@@ -132,7 +132,8 @@ def write_trajectories(path: Path, found: Mapping[Contestant, Curves]) -> None:
 def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
     """Return a table for a terminal with `width` columns: medians over the seeds, the best of each metric in bold.
 
-    Metrics that do not fit are left out, the least informative first; `summary.csv` has all.
+    Metrics that do not fit are left out, the least informative first; `summary.csv` has all. The caption explains the
+    columns.
     """
     shown = [name for name in metrics.METRICS if any(not math.isnan(one.median(name)) for one in summaries)]
     if not subject.problem.noisy:
@@ -157,6 +158,8 @@ def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
             best = _best(name, column)
             cells.append(Text(_short(value), "bold" if best is not None and value == best else ""))
         made.add_row(*cells)
+    made.caption = Text("\n".join(f"{name}: {metrics.METRICS[name]}" for name in shown))
+    made.caption_justify = "left"
     return made
 
 

@@ -1,5 +1,7 @@
 """Help and usage errors of the command line."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,12 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
     text = CliRunner().invoke(app, [*command, "--help"], prog_name="trimtab").output
     assert f"trimtab {' '.join(command)}" in text.split("Usage:")[1]
     assert not command or " ".join(["trimtab", *command]) in text.split("─╯")[-1]
+
+
+@pytest.mark.parametrize("program", ["trimtab", "trimtab-agent", "trimtab-service"])
+def test_every_program_prints_its_version(program: str) -> None:
+    run = subprocess.run([Path(sys.executable).with_name(program), "--version"], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, f"{program} {trimtab.__version__}\n"), run.stderr
 
 
 def test_usage_errors_have_a_code_of_their_own(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
     ]  # fmt: skip
     result = invoke(*arguments)
     assert result.exit_code == 0, result.output
-    assert "AvgDistOpt" in result.output
+    assert "AvgDistOpt: distance of the recommended configuration" in " ".join(result.output.split())
     summary = rows(out / "summary.csv")
     assert [(row["algorithm"], row["resampling"], row["runs"]) for row in summary] == [
         ("random", "none", "2"),
