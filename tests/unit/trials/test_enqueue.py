@@ -114,7 +114,6 @@ def test_the_default_put_there_by_its_user_is_not_measured_a_second_time(princip
     [
         ({"count": 0}, "count"),
         ({"count": 1001}, "count"),
-        ({"params": {"x": 0.5}}, "params.n"),
         ({"params": {"x": 7.0, "n": 2}}, "params.x"),
     ],
 )
