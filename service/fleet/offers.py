@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from service.core.errors import InvalidInput, shorten
-from service.fleet.models import Agent
-from service.fleet.spaces import check_space
+from service.fleet.spaces import Version, check_any, check_values, versions
 from service.studies.specs import StudySpec
-from service.tenancy import access
 from service.tenancy.principal import Principal
 
 # A list of names in an error is cut to so many characters.
@@ -28,31 +25,12 @@ def check_offer(principal: Principal, spec: StudySpec, places: Mapping[str, str]
     execution = spec.execution
     if execution is None:
         return
-    refusal: InvalidInput | None = None
-    for offered in _versions(principal, execution.component, execution.digest):
-        try:
-            _check_names(spec, execution.application, offered)
-            refusal = None
-            break
-        except InvalidInput as error:
-            refusal = refusal or error
-    if refusal is not None:
-        raise refusal
-    check_space(principal, spec, places)
+    found = versions(principal, execution.component, execution.digest)
+    check_any(found, lambda offered: _check_names(spec, execution.application, offered))
+    check_values(spec, found, places)
 
 
-def _versions(principal: Principal, component: str, digest: str) -> list[Mapping[str, Any]]:
-    """Return each version of a component once, the version of the latest agent first."""
-    agents = access.rows(Agent, principal).order_by("-last_seen_at").values_list("components", flat=True)
-    named = (one for components in agents for one in components if one["name"] == component)
-    found: dict[str, Mapping[str, Any]] = {}
-    for one in named:
-        if digest in ("", one["digest"]):
-            found.setdefault(one["digest"], one)
-    return list(found.values())
-
-
-def _check_names(spec: StudySpec, application: str, offered: Mapping[str, Any]) -> None:
+def _check_names(spec: StudySpec, application: str, offered: Version) -> None:
     applications: Sequence[str] = offered.get("applications", ())
     if application and applications and application not in applications:
         raise _unknown("application", "execution.application", application, offered["name"], applications)

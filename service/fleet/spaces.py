@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from service.core.errors import InvalidInput
 from service.core.offered import check_omitted, check_within
@@ -15,6 +15,11 @@ from service.tenancy import access
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
+# A component in the words of an agent (JSON).
+Version: TypeAlias = Mapping[str, Any]
+
+T = TypeVar("T")
+
 
 def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
     """Check that some agent's version of the study's component accepts all values of these parameters.
@@ -25,16 +30,32 @@ def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]
 
     Raises InvalidInput (`outside_component`), by the version that an agent offered last.
     """
-    if spec.execution is None:
+    if spec.execution is not None:
+        check_values(spec, versions(principal, spec.execution.component, spec.execution.digest), places)
+
+
+def check_values(spec: StudySpec, offered: Sequence[Version], places: Mapping[str, str]) -> None:
+    """Check as `check_space` does that one of these versions of the study's component accepts all values."""
+    spaces = [_parameters(one.get("space", ())) for one in offered]
+    if not all(spaces):
         return
     omitted = spec.whole_space.left
     sent = {name: where for name, where in places.items() if name in spec.space.names()}
     removed = {name: where for name, where in places.items() if name in omitted}
+
+    def check(space: Mapping[str, Parameter]) -> None:
+        check_within(spec.space, space, sent)
+        check_omitted(omitted, space, removed)
+
+    check_any(spaces, check)
+
+
+def check_any(offered: Iterable[T], check: Callable[[T], None]) -> None:
+    """Run a check on each version until one passes; none passes too. Raises the InvalidInput of the first."""
     refusal: InvalidInput | None = None
-    for offered in _versions(principal, spec.execution.component, spec.execution.digest):
+    for one in offered:
         try:
-            check_within(spec.space, offered, sent)
-            check_omitted(omitted, offered, removed)
+            check(one)
         except InvalidInput as error:
             refusal = refusal or error
         else:
@@ -62,14 +83,14 @@ def offered_space(principal: Principal, component: str, digest: str) -> list[dic
     return spaces[0] if spaces else None
 
 
-def _versions(principal: Principal, component: str, digest: str) -> list[dict[str, Parameter]]:
-    """Return the parameters by name of each version of a component, the version of the latest agent first."""
-    found: dict[str, dict[str, Parameter]] = {}
+def versions(principal: Principal, component: str, digest: str) -> list[Version]:
+    """Return each version of a component as agents offer it, the version of the latest agent first."""
     agents = access.rows(Agent, principal).order_by("-last_seen_at").values_list("components", flat=True)
+    found: dict[str, Version] = {}
     for one in (one for components in agents for one in components if one["name"] == component):
         if digest in ("", one["digest"]):
-            found.setdefault(one["digest"], _parameters(one.get("space", ())))
-    return list(found.values()) if all(found.values()) else []
+            found.setdefault(one["digest"], one)
+    return list(found.values())
 
 
 def _parameters(space: list[Mapping[str, Any]]) -> dict[str, Parameter]:
