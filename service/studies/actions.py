@@ -21,7 +21,6 @@ from service.tenancy.statements import Insert, Select, Update
 
 OPEN_STATES = (TrialState.REQUESTED, TrialState.ACTIVE)
 
-_select_trial = Select(Trial, "study_id = %s AND number = %s")
 _select_trials = Select(Trial, "study_id = %s AND number = ANY(%s)")
 _insert_trials = Insert(Trial)
 _MEASURED_ON = {
@@ -116,17 +115,13 @@ def add_trials(
 
 def get_trial(work: Work, number: int) -> Trial:
     """Return a trial of the study. Raises NotFound."""
-    found = [trial for trial in work.trials if trial.number == number]
-    # A number beyond the column's range would be an error of the database.
-    if not found and 0 < number < work.study.next_number:
-        found = _select_trial(work.principal, work.study.pk, number)
-    if not found:
-        raise NotFound("trial_not_found", f"Study {work.study.name!r} has no trial {number}.")
+    found = [trial for trial in work.trials if trial.number == number] or get_trials(work, [number])
     return found[0]
 
 
 def get_trials(work: Work, numbers: Sequence[int]) -> list[Trial]:
     """Return trials of the study in this order. Raises NotFound."""
+    # A number beyond the column's range would be an error of the database.
     possible = [number for number in numbers if 0 < number < work.study.next_number]
     found = {trial.number: trial for trial in _select_trials(work.principal, work.study.pk, possible)}
     for number in numbers:
