@@ -41,7 +41,7 @@ class View(APIView):
         started = time.perf_counter()
         self._began = time.time_ns()
         response = super().dispatch(request, *args, **kwargs)
-        route = request.resolver_match.route if request.resolver_match else "unknown"
+        route = _route(request)
 
         def observe(rendered: Any) -> None:
             method = request.method if request.method in METHODS else "other"
@@ -71,8 +71,9 @@ class View(APIView):
 
     def _trace(self, request: Request) -> None:
         """Begin the span of the request, in the trace of its caller, which is authenticated."""
-        route = request.resolver_match.route if request.resolver_match else "unknown"
-        self._end = tracing.serve(f"{request.method} /{route}", request.headers.get(tracing.HEADER, ""), self._began)
+        self._end = tracing.serve(
+            f"{request.method} /{_route(request)}", request.headers.get(tracing.HEADER, ""), self._began
+        )
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return the authenticators; none if anybody may call the method."""
@@ -107,6 +108,10 @@ class NoSuchPath(View):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse every method."""
         raise NotFound("not_found", f"There is no resource at {request.path}. See /api/v1/schema.")
+
+
+def _route(request: HttpRequest | Request) -> str:
+    return request.resolver_match.route if request.resolver_match else "unknown"
 
 
 def _method(request: HttpRequest | Request) -> str:

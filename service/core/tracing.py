@@ -63,6 +63,11 @@ def start(process: str, per_second: int) -> None:
         logger.warning("there are no traces: OpenTelemetry cannot be set up", exc_info=True)
 
 
+def is_on() -> bool:
+    """Return whether this process is traced."""
+    return _traces is not None
+
+
 def span(name: str, *, parent: str = "", task: bool = False, root: bool = True) -> AbstractContextManager[None]:
     """Measure a block as one span with the fields of the log as attributes.
 

@@ -315,6 +315,8 @@ class _Call:
 
     def trace(self) -> None:
         """Begin the span of the call, in the trace of its caller. A caller without a token gets none."""
+        if not tracing.is_on():
+            return
         given = next(
             (str(value) for key, value in self._context.invocation_metadata() or () if key == tracing.HEADER), ""
         )
