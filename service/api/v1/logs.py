@@ -14,7 +14,6 @@ from service.api.threads import in_thread
 from service.core import logcontext
 from service.core.errors import NotFound
 from service.studies import selectors
-from service.studies.models import Trial
 from service.studies.notifications import CHECK_SECONDS, listener
 from service.studies.selectors import LogPart
 from service.tenancy.principal import Principal
@@ -33,17 +32,18 @@ async def log_events(request: HttpRequest, name: str, number: int) -> HttpRespon
         trial = await in_thread(selectors.trial_of, principal, name, number)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(principal, _stream(request, principal, name, trial))
+    return respond(principal, _stream(request, principal, name, number, trial.pk))
 
 
-async def _stream(request: HttpRequest, principal: Principal, name: str, trial: Trial) -> AsyncGenerator[str, None]:
+async def _stream(
+    request: HttpRequest, principal: Principal, name: str, number: int, key: int
+) -> AsyncGenerator[str, None]:
     yield RETRY
     source, size, spoken = "", 0, time.monotonic()
-    # The end of a trial is a change of its study.
-    async with listener().subscribe(log=trial.pk, study=trial.study_id) as subscription:
+    async with listener().subscribe(log=key) as subscription:
         while True:
             try:
-                part = await in_thread(selectors.log_since, principal, name, trial.number, source, size)
+                part = await in_thread(selectors.log_since, principal, name, number, source, size)
             except NotFound:
                 part = LogPart("", 0, "", reset=False, ended=True)
             if part.text:
@@ -54,7 +54,7 @@ async def _stream(request: HttpRequest, principal: Principal, name: str, trial: 
             if part.ended:
                 yield "event: end\ndata: {}\n\n"
                 return
-            # The end depends on the time, too: the last output may follow the result.
+            # The end is no notification of its own, and depends on the time: the last output may follow the result.
             await subscription.wait(CHECK_SECONDS)
             if time.monotonic() - spoken >= HEARTBEAT_SECONDS:
                 if not await in_thread(may_go_on, request, name):
