@@ -10,6 +10,7 @@ from rich.text import Text
 
 import trimtab
 from trimtab import login as logins
+from trimtab.cli.connection import connect
 from trimtab.cli.output import err, out, print_json, say
 from trimtab.errors import Forbidden, Insecure, TrimtabError, Unavailable
 from trimtab.login import Address, Login
@@ -94,7 +95,7 @@ def whoami(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show your name, tenant and role, and what your token may do."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         identity, where = client.who_am_i(), client.address
     if as_json:
         print_json({"address": where, **vars(identity)})
@@ -123,7 +124,7 @@ def revoke(
     """
     if (person is None) == (session is None):
         raise typer.BadParameter("Give exactly one of --person and --session.")
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         count = client.revoke_access(person=person, session=session)
     say(f"Revoked: {person or session}, with {count} API token{'' if count == 1 else 's'}.")
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import trimtab
 from trimtab import login as logins
+from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, table
 from trimtab.fleet import Agent, Component
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, condition
@@ -21,7 +21,7 @@ def list_agents(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with each component's parameters.")] = False,
 ) -> None:
     """List the agents and the components that they can tune."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         agents = client.list_agents()
     if as_json:
         print_json([_agent_json(agent) for agent in agents])
@@ -47,7 +47,7 @@ def enrol(
     token_only: Annotated[bool, typer.Option("--token-only", help="Print only the token.")] = False,
 ) -> None:
     """Add an agent: print the command that enrols it. The command works once."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         secret, where = client.enrol_agent(minutes=minutes), logins.Address.parse(client.address)
     if token_only:
         typer.echo(secret)
@@ -62,7 +62,7 @@ def enrol(
 @app.command(epilog="Example:\n\n`trimtab agent revoke 4c1f...` (the id is in `trimtab agent list --json`)")
 def revoke(agent_id: Annotated[str, typer.Argument(help="The agent's id.")]) -> None:
     """Revoke all credentials of an agent at once. To use it again, enrol it again."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         client.revoke_agent(agent_id)
     say(f"Agent {agent_id} is revoked.")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import trimtab
+from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json_line, say, shown, table
 
 EXAMPLES = (
@@ -31,7 +31,7 @@ def audit(
     ] = False,
 ) -> None:
     """Show who changed what in the tenant. For administrators."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         found = client.audit(actor=actor, action=action, target=target, since=since, until=until)
         entries = islice(found, None if everything else limit)
         if as_json:

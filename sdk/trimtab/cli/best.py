@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import trimtab
+from trimtab.cli.connection import connect
 from trimtab.cli.output import doubts, expected, out, print_json, say, shown, table
 from trimtab.fleet import BestSettings
 from trimtab.objective import Maximize
@@ -19,7 +19,7 @@ def best(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the best known settings of a component for each application, proven gains first."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         found = client.best_settings(component)
     if as_json:
         print_json([_json(one) for one in found])

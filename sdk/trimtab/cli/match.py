@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
-import trimtab
+from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, shown, table
 from trimtab.errors import InvalidInput
 from trimtab.matching import Feedback, Job, Match, MatchingSettings, Part, Record, RecordState
@@ -74,7 +74,7 @@ def match_job(
         cluster=cluster,
         cluster_nodes=cluster_nodes,
     )
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         found = client.matching.match(job, components=component or (), explain=True)
     if as_json:
         print_json([asdict(one) for one in found])
@@ -94,7 +94,7 @@ def list_records(
     as_json: AsJson = False,
 ) -> None:
     """List the records of tuned applications, newest first, and how the jobs with their settings fared."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         found = client.matching.records(component=component, study=study, state=state)
     if as_json:
         print_json([asdict(one) for one in found])
@@ -122,14 +122,14 @@ def list_records(
 @app.command(epilog='Example:\n\n`trimtab match withdraw 12 --reason "The compiler is new."`')
 def withdraw(record: RecordId, reason: Reason = "") -> None:
     """Withdraw a record, so that no job matches it."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         _say_state(client.matching.withdraw(record, reason=reason))
 
 
 @app.command(epilog="Example:\n\n`trimtab match restore 12`")
 def restore(record: RecordId, reason: Reason = "") -> None:
     """Make a withdrawn record active again. Only later jobs then count for or against it."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         _say_state(client.matching.restore(record, reason=reason))
 
 
@@ -140,7 +140,7 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List the jobs that agents have reported, newest first."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         found = client.matching.jobs(record=record, limit=limit)
     if as_json:
         print_json([asdict(one) for one in found])
@@ -177,7 +177,7 @@ def settings(
     as_json: AsJson = False,
 ) -> None:
     """Show how jobs and records are compared, or change it."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         found = client.matching.settings(cluster)
         changed = _changed(found, threshold, weight or [], night)
         if changed != found:

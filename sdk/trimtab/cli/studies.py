@@ -13,6 +13,7 @@ from rich.text import Text
 import trimtab
 from trimtab.cli import configuration, output
 from trimtab.cli.completion import study_names
+from trimtab.cli.connection import connect
 from trimtab.cli.following import follow
 from trimtab.cli.output import out, print_best, print_json, say, table
 from trimtab.cli.submission import create, load
@@ -38,11 +39,6 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-def _connect() -> trimtab.Client:
-    # A person at a terminal should soon learn that the service does not answer.
-    return trimtab.Client(retry_seconds=10.0)
-
-
 @app.command(
     "create", epilog="Examples:\n\n`trimtab study create study.yaml`\n\n`trimtab study create s.json --name s-2`"
 )
@@ -55,7 +51,7 @@ def create_study(
     as_json: AsJson = False,
 ) -> None:
     """Create a study from a file. Its trials run on agents, or in a program that asks and tells."""
-    with _connect() as client:
+    with connect() as client:
         study = create(client, load(client, file, name), name=name, load_if_exists=load_if_exists)
     output.say_start(study)
     if as_json:
@@ -74,7 +70,7 @@ def list_studies(
     as_json: AsJson = False,
 ) -> None:
     """List studies, newest first."""
-    with _connect() as client:
+    with connect() as client:
         studies = client.list_studies(states=state or [], name_prefix=prefix, component=component)
     if as_json:
         print_json([output.study_json(study) for study in studies])
@@ -99,7 +95,7 @@ def list_studies(
 @app.command("show", epilog="Examples:\n\n`trimtab study show my-study`\n\n`trimtab study show my-study --json`")
 def show_study(name: Name, as_json: AsJson = False) -> None:
     """Show the status of a study and its best configuration."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         if as_json:
             print_json({**output.study_json(study), "spec": study.file_content(), **output.result_json(study)})
@@ -189,7 +185,7 @@ def enqueue_trials(
     count: Annotated[int, typer.Option(help="How many times to measure it.")] = 1,
 ) -> None:
     """Measure a configuration of your choice before the algorithm's next suggestions."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         trials = study.enqueue(configuration.parse(study.spec.space, values), count=count)
     numbers = ", ".join(str(trial.number) for trial in trials)
@@ -215,7 +211,7 @@ def change_space(
 
     Trials outside the new ranges stay, but the algorithm does not learn from them and none is recommended.
     """
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         outside = study.change_space(configuration.parse_ranges(study.spec.space, ranges), validate_only=dry_run)
     trials = f"{outside.finished} finished, {outside.running} running and {outside.waiting} waiting trials"
@@ -268,7 +264,7 @@ def edit_space(
     A trial that lacks an added parameter counts with its default. A trial with another value of a fixed or removed
     parameter is left out of what the algorithm learns from.
     """
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         space = study.spec.space
         found = study.edit_space(
@@ -303,7 +299,7 @@ def extend_budget(
     changes = {key: _limit(key, text) for key, text in given.items() if text is not None}
     if not changes:
         raise InvalidInput.of("budget", None, "at least one of --trials, --seconds and --node-hours")
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         study.extend_budget(**changes)  # type: ignore[arg-type]  # the service checks the numbers
         typer.echo(f"The budget is now: {_budget(study.spec)}.")
@@ -329,7 +325,7 @@ def check_study(
     It measures the best configuration (with several objectives, members of the Pareto set) and the default alternately.
     Its verdict replaces the earlier one.
     """
-    with _connect() as client:
+    with connect() as client:
         client.get_study(name).check(width=width, max_trials=trials, level=level, effects=effects)
     say(f"The final check has begun. To follow it: trimtab study watch {name}")
 
@@ -344,7 +340,7 @@ def _limit(name: str, text: str) -> float | None:
 @app.command("pause", epilog="Example:\n\n`trimtab study pause my-study --reason maintenance`")
 def pause_study(name: Name, reason: Reason = "") -> None:
     """Pause a study: nothing more is suggested until it is resumed."""
-    with _connect() as client:
+    with connect() as client:
         client.get_study(name).pause(reason)
     say(f"Paused. To continue: trimtab study resume {name}")
 
@@ -352,7 +348,7 @@ def pause_study(name: Name, reason: Reason = "") -> None:
 @app.command("resume", epilog="Example:\n\n`trimtab study resume my-study`")
 def resume_study(name: Name) -> None:
     """Resume a paused study."""
-    with _connect() as client:
+    with connect() as client:
         client.get_study(name).resume()
     say("Resumed.")
 
@@ -360,7 +356,7 @@ def resume_study(name: Name) -> None:
 @app.command("stop", epilog='Example:\n\n`trimtab study stop my-study --reason "good enough"`')
 def stop_study(name: Name, reason: Reason = "") -> None:
     """End a study for good. Its results stay."""
-    with _connect() as client:
+    with connect() as client:
         client.get_study(name).stop(reason)
     say(f"Stopped. To see its results: trimtab study show {name}")
 
@@ -370,7 +366,7 @@ def delete_study(
     name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
 ) -> None:
     """Delete a study and all its trials."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         if not yes:
             typer.confirm(f"Delete {name} and its {study.status.trial_count} trials?", abort=True, err=True)
@@ -387,7 +383,7 @@ def export_study(
     ] = None,
 ) -> None:
     """Export the trials of a study as JSON or CSV."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         trials = study.trials()
         whole = output.full_json(study, trials) if form is Format.JSON else None

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import trimtab
+from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, shown, table
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API tokens for scripts.")
@@ -32,7 +32,7 @@ def create(
 
     The token has the rights of your role, limited by its scopes. Only the token goes to standard output.
     """
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         token, secret = client.create_token(name, scope or ["read", "tune"], study=study, days=days)
     if as_json:
         print_json({**vars(token), "secret": secret})
@@ -51,7 +51,7 @@ def list_tokens(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the valid API tokens and when each was last used."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         tokens = client.list_tokens(everyone=everyone)
     if as_json:
         print_json([vars(token) for token in tokens])
@@ -81,7 +81,7 @@ def revoke(
     ],
 ) -> None:
     """Revoke an API token at once. Administrators may revoke tokens of other people."""
-    with trimtab.Client(retry_seconds=10.0) as client:
+    with connect() as client:
         client.revoke_token(token.rstrip("…"))
     say(f"Token {token} is revoked.")
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 import trimtab
 from trimtab.cli.completion import study_names
+from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, shown, table, trial_json
 from trimtab.objective import Objective
 
@@ -28,11 +29,6 @@ Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The number of the
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _connect() -> trimtab.Client:
-    # A person at a terminal should soon learn that the service does not answer.
-    return trimtab.Client(retry_seconds=10.0)
-
-
 @app.command(
     "list", epilog="Examples:\n\n`trimtab trial list my-study`\n\n`trimtab trial list my-study --state FAILED --json`"
 )
@@ -42,7 +38,7 @@ def list_trials(
     as_json: AsJson = False,
 ) -> None:
     """List the trials of a study by number."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         trials = study.trials(states=[one.upper() for one in state or []])
     if as_json:
@@ -63,7 +59,7 @@ def list_trials(
 )
 def show_trial(name: Name, number: Number, as_json: AsJson = False) -> None:
     """Show the state of a trial, its parameters and metrics, and the last lines of its output."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         trial = study.trial(number)
     if as_json:
@@ -105,7 +101,7 @@ def print_log(
     ] = False,
 ) -> None:
     """Print the output of a trial that runs on an agent. The service keeps its last 64 KiB."""
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         trial = study.trial(number)
         typer.echo(trial.log, nl=False)
@@ -155,7 +151,7 @@ def fail_trial(
 
     The trial becomes FAILED. To end a trial that runs on an agent, use the console, or stop the study.
     """
-    with _connect() as client:
+    with connect() as client:
         study = client.get_study(name)
         ended = study.tell(number, infeasible=reason) if infeasible else study.tell(number, failed=reason)
     say(f"Trial {number} is {ended.state}.")
