@@ -5,6 +5,7 @@ import { useDeferredValue, useState } from "react";
 import { Button } from "@/components/Button";
 import { SelectField, TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
+import { MoreButton } from "@/components/MoreButton";
 import { Segments } from "@/components/Segments";
 import { facetsQuery, MOST_COMPARED, studiesQuery, type StudyFilter, type StudySort } from "@/features/studies/api";
 import { StudyTable } from "@/features/studies/StudyTable";
@@ -33,7 +34,8 @@ export function StudiesPage() {
   const show = search.show ?? "all";
   const sort = search.sort ?? "-created";
   const filter = useDeferredValue(filterOf(search));
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(studiesQuery(filter));
+  const query = useInfiniteQuery(studiesQuery(filter));
+  const { data, error, refetch } = query;
   const { data: facets } = useQuery(facetsQuery);
   const studies = data?.pages.flatMap((page) => page.studies) ?? [];
   const total = data?.pages[0]?.total_count ?? 0;
@@ -119,11 +121,7 @@ export function StudiesPage() {
       )}
       {studies.length > 0 ? (
         <div className={styles.more}>
-          {hasNextPage ? (
-            <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-              {isFetchingNextPage ? t`Loading …` : t`Show more`}
-            </Button>
-          ) : null}
+          <MoreButton query={query} />
           <span>
             {studies.length === total ? plural(total, { one: "# study", other: "# studies" }) : t`${formatNumber(studies.length)} of ${formatNumber(total)}`}
           </span>

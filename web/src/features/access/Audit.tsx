@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
-import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
+import { MoreButton } from "@/components/MoreButton";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import { auditQuery, type AuditFilter } from "./api";
@@ -13,7 +13,8 @@ import styles from "./access.module.css";
 /** Show the audit trail of the tenant, newest first. `target`: the filter that it begins with. */
 export function Audit({ target }: { target: string }) {
   const [filter, setFilter] = useState<AuditFilter>({ target });
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
+  const query = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
+  const { data, error, refetch } = query;
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
   const field = (key: keyof AuditFilter, label: string, type: "search" | "date", example = "") => (
     <TextField
@@ -72,11 +73,9 @@ export function Audit({ target }: { target: string }) {
           </tbody>
         </table>
       )}
-      {hasNextPage ? (
+      {query.hasNextPage ? (
         <div className={styles.more}>
-          <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {isFetchingNextPage ? t`Loading …` : t`Show more`}
-          </Button>
+          <MoreButton query={query} />
         </div>
       ) : null}
     </Card>

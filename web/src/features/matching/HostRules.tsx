@@ -4,6 +4,7 @@ import { Badge } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import { Code, Empty } from "@/components/Message";
 import table from "@/components/Table.module.css";
+import { submissionHostCommand } from "./command";
 import type { Host, Mode } from "./hosts";
 import styles from "./matching.module.css";
 
@@ -35,10 +36,7 @@ export function HostRules({ hosts, server }: Props) {
   partitions: [main]
   control_share: 0.05`}</Code>
           <p>{t`Then start it:`}</p>
-          <Code>{`trimtab-agent run --server ${server} --enrol TOKEN --slots 0 \\
-    --components /etc/trimtab/components \\
-    --policy /etc/trimtab/policy.yaml \\
-    --match-socket /run/trimtab/match.sock`}</Code>
+          <Code>{submissionHostCommand(server)}</Code>
         </Empty>
       ) : (
         <>

@@ -4,8 +4,10 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Button } from "@/components/Button";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
+import { MoreButton } from "@/components/MoreButton";
 import { Segments } from "@/components/Segments";
 import { jobsQuery, recordQuery } from "@/features/matching/api";
+import { submissionHostCommand } from "@/features/matching/command";
 import { FeedbackText } from "@/features/matching/Feedback";
 import { JobTable } from "@/features/matching/JobTable";
 import styles from "@/features/matching/matching.module.css";
@@ -19,7 +21,8 @@ export function JobsTab() {
   const { record = "", decision = "" } = route.useSearch();
   const navigate = route.useNavigate();
   const server = useServer();
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(jobsQuery({ record, decision }));
+  const query = useInfiniteQuery(jobsQuery({ record, decision }));
+  const { data, error, refetch } = query;
   const jobs = data?.pages.flatMap((page) => page.jobs) ?? [];
   return (
     <>
@@ -59,21 +62,16 @@ export function JobsTab() {
           ) : (
             <Empty title={t`No jobs yet`}>
               <p>{t`Agents on submission hosts report each job that resembles a record, when it has ended, also in a dry run. Start one on each host where people submit jobs:`}</p>
-              <Code>{`trimtab-agent run --server ${server} --enrol TOKEN --slots 0 \\
-    --components /etc/trimtab/components \\
-    --policy /etc/trimtab/policy.yaml \\
-    --match-socket /run/trimtab/match.sock`}</Code>
+              <Code>{submissionHostCommand(server)}</Code>
               <p>{t`Without a scheduler, put this before a command:`}</p>
               <Code>trimtab-agent wrap -- ./ant --grid 64</Code>
             </Empty>
           )}
         </div>
       )}
-      {hasNextPage ? (
+      {query.hasNextPage ? (
         <div className={styles.buttons}>
-          <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {isFetchingNextPage ? t`Loading …` : t`Show more`}
-          </Button>
+          <MoreButton query={query} />
         </div>
       ) : null}
     </>

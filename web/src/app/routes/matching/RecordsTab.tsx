@@ -5,6 +5,7 @@ import { useDeferredValue } from "react";
 import { Button } from "@/components/Button";
 import { TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
+import { MoreButton } from "@/components/MoreButton";
 import { Segments } from "@/components/Segments";
 import { recordsQuery, type RecordFilter } from "@/features/matching/api";
 import styles from "@/features/matching/matching.module.css";
@@ -19,7 +20,8 @@ export function RecordsTab() {
   const navigate = route.useNavigate();
   const { q = "", state = "", sort = "-created" } = search;
   const filter = useDeferredValue<RecordFilter>({ search: q.trim(), state, sort });
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(recordsQuery(filter));
+  const query = useInfiniteQuery(recordsQuery(filter));
+  const { data, error, refetch } = query;
   const records = data?.pages.flatMap((page) => page.records) ?? [];
 
   /** Keep the filter in the address, so that users can share it and go back to it. */
@@ -80,11 +82,9 @@ export function RecordsTab() {
           )}
         </div>
       )}
-      {hasNextPage ? (
+      {query.hasNextPage ? (
         <div className={styles.buttons}>
-          <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {isFetchingNextPage ? t`Loading …` : t`Show more`}
-          </Button>
+          <MoreButton query={query} />
         </div>
       ) : null}
     </>
