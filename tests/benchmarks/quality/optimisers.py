@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,7 @@ from service.core.space import Configuration, Scalar, Space
 from service.core.trial import TrialRecord
 from service.tuner.method import Method
 from service.tuner.tuner import Tuner
-from tests.benchmarks.quality.problems import Case
-
-Measure = Callable[[Configuration], float]
+from tests.benchmarks.quality.case import Case, Measure
 
 
 @dataclass(frozen=True)

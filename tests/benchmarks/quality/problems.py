@@ -16,9 +16,9 @@ from service.algorithms import registry
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, Space
 from tests.benchmarks.quality import functions
+from tests.benchmarks.quality.case import BUDGET, Measure
 from tests.benchmarks.quality.functions import Function
 
-BUDGET = 60
 _SAMPLE = 2000
 
 
@@ -88,9 +88,10 @@ class Case:
         least, size = self._range
         return (self.function(configuration) - least) / size
 
-    def runs(self, seed: int) -> Iterator[float]:
-        """Yield the factors of the noise for one seed."""
-        return self.noise.values(np.random.default_rng([seed, 5]), self.budget)
+    def runs(self, seed: int) -> Measure:
+        """Return a function that runs a configuration and returns the noisy value; `seed` determines the noise."""
+        factors = self.noise.values(np.random.default_rng([seed, 5]), self.budget)
+        return lambda configuration: (1.0 + self.distance(configuration)) * next(factors)
 
 
 def _compiler_least(seed: int, count: int, relevant: int) -> float:

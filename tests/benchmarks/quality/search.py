@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from tests.benchmarks.quality import optimisers, problems
+from tests.benchmarks.quality import coco, optimisers, problems
+from tests.benchmarks.quality.case import Case
 
-FIRST_SEED = {"development": 0, "reported": 5000}
+# The first seed of each set of problems.
+FIRST_SEED = {"development": 0, "reported": 5000} | dict.fromkeys(coco.INSTANCES, 1)
 
 
-def cases(half: str) -> list[problems.Case]:
-    """Return the problems of one half."""
+def cases(half: str) -> Sequence[Case]:
+    """Return the problems of one half, or of a suite of COCO."""
+    if half in coco.INSTANCES:
+        return coco.cases(half)
     return problems.development() if half == "development" else problems.reported()
 
 
 def search(half: str, name: str, optimiser: str, seed: int) -> dict[str, Any]:
     """Run one search and return its distances and its cost."""
     case = next(one for one in cases(half) if one.name == name)
-    factors = case.runs(seed)
-
-    def measure(configuration: dict[str, Any]) -> float:
-        return (1.0 + case.distance(configuration)) * next(factors)
-
     began = time.process_time()
-    found = optimisers.run(optimiser, case, seed, measure)
+    found = optimisers.run(optimiser, case, seed, case.runs(seed))
+    seconds = time.process_time() - began
     return {
         "case": name,
         "optimiser": optimiser,
         "seed": seed,
         "recommended": case.distance(found.recommended),
         "luckiest": case.distance(found.luckiest),
-        "seconds": time.process_time() - began,
+        "seconds": seconds,
     }

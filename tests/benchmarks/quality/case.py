@@ -1,0 +1,49 @@
+"""What an optimiser sees of a problem, and what judges it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from service.core.problem import Problem
+from service.core.space import Configuration, Space
+
+BUDGET = 60
+Measure = Callable[[Configuration], float]
+
+
+class Case(Protocol):
+    """One problem, with a number of trials at once and a budget of trials. Smaller values are better."""
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        ...
+
+    @property
+    def space(self) -> Space:
+        """The space that is searched."""
+        ...
+
+    @property
+    def problem(self) -> Problem:
+        """The problem as the service has it."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """The number of trials at once."""
+        ...
+
+    @property
+    def budget(self) -> int:
+        """The number of trials."""
+        ...
+
+    def runs(self, seed: int) -> Measure:
+        """Return a function that runs a configuration and returns the noisy value; `seed` determines the noise."""
+        ...
+
+    def distance(self, configuration: Configuration) -> float:
+        """Return how far the true value of a configuration is from the optimum, or the value itself."""
+        ...
