@@ -11,8 +11,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from importlib import import_module
+from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 from uuid import UUID
 
@@ -26,6 +25,9 @@ from service.algorithms import registry
 from service.core import logcontext, tracing
 from service.core.errors import Internal, JsonValue, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
+from service.core.problem import Objective, Problem
+from service.core.space import FloatParameter, Space
+from service.core.trial import TrialRecord
 from service.studies.actions import Client
 from service.studies.change import Deleted, Snapshot, Work, changing, read
 from service.studies.models import Operation, Trial
@@ -94,8 +96,15 @@ class Computed:
 
 
 def warm_up() -> None:
-    """Import what most studies need, seconds of it, before the first operation waits for it."""
-    import_module(registry.describe(_MOSTLY).implementation.partition(":")[0])
+    """Compute a suggestion for a problem that does not matter, before the first operation waits for it.
+
+    It imports what most studies need, which takes seconds. Torch imports a part of that with the first computation.
+    """
+    space = Space.build([FloatParameter("x", 0.0, 1.0), FloatParameter("y", 0.0, 1.0)])
+    algorithm = registry.create(_MOSTLY, Problem.build(space, [Objective("z", "minimize")]), seed=0, options={})
+    trial = TrialRecord(1, space.default(), TrialState.COMPLETED, {"z": 0.0}, revision=1)
+    algorithm.update([replace(trial, number=number, revision=number) for number in range(1, 7)])
+    algorithm.suggest(1, cursor=0)
 
 
 def begin_stop() -> None:

@@ -31,6 +31,14 @@ def test_the_effects_of_levels_have_the_sum_0() -> None:
     np.testing.assert_allclose(found.mean(0), 1.0)
 
 
+def test_the_gradient_is_that_of_the_covariances() -> None:
+    random = np.random.default_rng(1)
+    points, rows = torch.from_numpy(random.random((5, 3))), torch.from_numpy(random.random((4, 3)))
+    effects = Effects((0, 1, 2), (), ())
+    function = effects.covariances_with(points, torch.from_numpy(VARIANCES))
+    assert torch.autograd.gradcheck(function, rows.requires_grad_())
+
+
 def test_correlations_of_pairs_give_the_covariances() -> None:
     random = np.random.default_rng(1)
     rows = np.stack([random.integers(0, 2, 9), random.random(9), random.integers(0, 3, 9) / 2], 1)
