@@ -1,4 +1,4 @@
-"""What an optimiser sees of a problem, and what judges it afterwards."""
+"""The interface of a problem, for an optimiser and for the judgement of its result."""
 
 from __future__ import annotations
 

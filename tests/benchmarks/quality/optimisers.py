@@ -1,4 +1,4 @@
-"""The optimisers: the service's own algorithms with its usual method, Optuna's samplers, Ax, and random search."""
+"""The optimisers: the service's own algorithms with its usual method, Optuna's samplers, Ax, and those of `peers`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from service.core.trial import TrialRecord
 from service.tuner.method import Method
 from service.tuner.tuner import Tuner
 from tests.benchmarks.quality.case import Case, Measure
+from tests.benchmarks.quality.peers.peer import PEERS, Peer
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The configuration that an optimiser recommends, and the one with the best single value."""
+    """The configuration that an optimiser recommends, and the one with the best single value.
+
+    `seconds`: the CPU time of another process that computed them.
+    """
 
     recommended: Configuration
     luckiest: Configuration
+    seconds: float = 0.0
 
 
 def ours(case: Case, seed: int, measure: Measure, algorithm: str = "auto") -> Outcome:
@@ -62,6 +67,8 @@ def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
             made = library.samplers.TPESampler(seed=seed, constant_liar=problem.batch > 1)
         case "gp":
             made = library.samplers.GPSampler(seed=seed, deterministic_objective=not problem.problem.noisy)
+        case "cmaes":
+            made = library.samplers.CmaEsSampler(seed=seed)
         case "random":
             made = library.samplers.RandomSampler(seed=seed)
         case _:
@@ -101,6 +108,22 @@ def ax(case: Case, seed: int, measure: Measure) -> Outcome:
             client.complete_trial(trial_index=number, raw_data={"seconds": value})
     recommended = configuration(client.get_best_parameterization()[0])
     return Outcome(recommended, min(tried, key=lambda one: one[0])[1])
+
+
+def peer(name: str, case: Case, seed: int, measure: Measure) -> Outcome:
+    """Run an optimiser of `peers`."""
+    best: tuple[float, Configuration] | None = None
+    done = 0
+    with Peer(name, case.space, seed=seed, budget=case.budget, batch=case.batch, noisy=case.problem.noisy) as running:
+        while done < case.budget:
+            asked = running.ask(min(case.batch, case.budget - done))
+            values = [measure(one) for one in asked]
+            running.tell(values)
+            best = min([*zip(values, asked, strict=True), *([best] if best else [])], key=lambda one: one[0])
+            done += len(asked)
+        recommended, seconds = running.recommend()
+    assert best is not None
+    return Outcome(recommended, best[1], seconds)
 
 
 def _ax_parameter(parameter: Any) -> Any:
@@ -147,6 +170,8 @@ def run(optimiser: str, case: Case, seed: int, measure: Measure) -> Outcome:
     """Run the optimiser of a name such as "auto", "gp" or "optuna-tpe"."""
     if optimiser == "ax":
         return ax(case, seed, measure)
+    if optimiser in PEERS:
+        return peer(optimiser, case, seed, measure)
     if optimiser.startswith("optuna-"):
         return optuna(case, seed, measure, optimiser.removeprefix("optuna-"))
     return ours(case, seed, measure, optimiser)

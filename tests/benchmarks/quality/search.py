@@ -25,7 +25,7 @@ def search(half: str, name: str, optimiser: str, seed: int) -> dict[str, Any]:
     case = next(one for one in cases(half) if one.name == name)
     began = time.process_time()
     found = optimisers.run(optimiser, case, seed, case.runs(seed))
-    seconds = time.process_time() - began
+    seconds = time.process_time() - began + found.seconds
     return {
         "case": name,
         "optimiser": optimiser,

@@ -1,0 +1,54 @@
+"""The protocol between the benchmark and another package's optimiser: JSON objects, one on each line.
+
+The first line describes the problem: `parameters`, `seed`, `budget`, `batch` and `noisy`. A parameter has a `name`, a
+`kind` (float, int, ordinal, categorical or bool), `min`, `max` and `log` or its `values`, and perhaps a `parent` with
+the values `active_for` which it is active. Then come `{"ask": n}`, which is answered by a list of n configurations,
+`{"tell": values}`, with the values of these configurations in their order, which is answered by null, and
+`{"recommend": true}`, which is answered by a configuration and the seconds of CPU so far.
+"""
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Optimiser(Protocol):
+    """An optimiser that minimises."""
+
+    def ask(self, count: int) -> list[dict[str, Any]]:
+        """Return configurations."""
+        ...
+
+    def tell(self, values: list[float]) -> None:
+        """Learn the values of the configurations that the last `ask` returned."""
+        ...
+
+    def recommend(self) -> dict[str, Any]:
+        """Return the configuration that the package recommends."""
+        ...
+
+
+def serve(make: Callable[[dict[str, Any]], Optimiser]) -> None:
+    """Answer requests until the input ends."""
+    # Packages print, so only this program has the descriptor of the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    problem = json.loads(sys.stdin.readline())
+    began = time.process_time()
+    optimiser = make(problem)
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer: Any = None
+        if "ask" in request:
+            answer = optimiser.ask(request["ask"])
+        elif "tell" in request:
+            optimiser.tell(request["tell"])
+        else:
+            answer = {"configuration": optimiser.recommend(), "seconds": time.process_time() - began}
+        answers.write(json.dumps(answer, default=lambda value: value.item()) + "\n")
+        answers.flush()
