@@ -242,17 +242,29 @@ def grpc(
     ] = None,
     plaintext: Plaintext = False,
     metrics: Metrics = None,
+    processes: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that share the port. Each uses one core at most.")
+    ] = 1,
+    shared_port: Annotated[bool, typer.Option("--shared-port", hidden=True)] = False,
 ) -> None:
     """Serve gRPC to the SDK, the command line and the agents.
 
-    Connections from other machines are encrypted. Replaced certificates take effect without a restart.
+    Connections from other machines are encrypted. Replaced certificates take effect without a restart. With
+    --processes 4 and --metrics HOST:9470, the processes have the metrics ports 9470 to 9473.
 
     Examples:
 
       trimtab-service grpc --host 0.0.0.0 --tls-cert /etc/trimtab/tls.crt --tls-key /etc/trimtab/tls.key
 
       trimtab-service grpc --host 10.0.0.5 --plaintext     (behind a proxy that encrypts)
+
+      trimtab-service grpc --processes 4
     """
+    if processes > 1:
+        from service.embedded import shared_port as sharing
+
+        sharing.run([_one_of(number, metrics) for number in range(processes)], host, port)
+        return
     _set_up_service("grpc")
     from service.config import liveness
     from service.rpc.server import run
@@ -264,7 +276,16 @@ def grpc(
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     _serve_metrics(metrics)
-    run(host, port, files, alive=liveness.keep_touching)
+    run(host, port, files, shared=shared_port, alive=liveness.keep_touching)
+
+
+def _one_of(number: int, metrics: str | None) -> list[str]:
+    """Return the command of this number, from 0, of the processes that share a port. Later options replace earlier."""
+    command = [sys.executable, "-m", "service.main", *sys.argv[1:], "--processes", "1", "--shared-port"]
+    if metrics is not None and metrics.rpartition(":")[2].isdecimal():
+        host, _, port = metrics.rpartition(":")
+        command += ["--metrics", f"{host}:{int(port) + number}"]
+    return command
 
 
 def _serve_metrics(address: str | None) -> None:

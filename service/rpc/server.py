@@ -48,8 +48,6 @@ OPTIONS = (
     # Requests between the two limits get a typed error (admission.py). Larger requests are not read.
     ("grpc.max_receive_message_length", 2 * MAX_REQUEST_BYTES),
     ("grpc.max_concurrent_streams", 1000),
-    # A port that another process uses is an error. It is not shared.
-    ("grpc.so_reuseport", 0),
     # This finds dead clients of long calls, and allows clients to find a dead server as often.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -59,7 +57,12 @@ OPTIONS = (
 
 
 def run(
-    host: str, port: int, tls: TlsFiles | None = None, *, alive: Callable[[], Coroutine[None, None, None]] | None = None
+    host: str,
+    port: int,
+    tls: TlsFiles | None = None,
+    *,
+    shared: bool = False,
+    alive: Callable[[], Coroutine[None, None, None]] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; see `serve`. Exit with a message if the port is not available.
 
@@ -69,7 +72,7 @@ def run(
     async def both() -> None:
         sign = None if alive is None else asyncio.create_task(alive())
         try:
-            await serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls=tls)
+            await serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls=tls, shared=shared)
         finally:
             if sign is not None:
                 sign.cancel()
@@ -80,9 +83,16 @@ def run(
         sys.exit(f"trimtab-service: {error}")
 
 
-async def serve(address: str, *, tls: TlsFiles | None = None, ready: Callable[[int], None] | None = None) -> None:
+async def serve(
+    address: str,
+    *,
+    tls: TlsFiles | None = None,
+    shared: bool = False,
+    ready: Callable[[int], None] | None = None,
+) -> None:
     """Serve on `address` (HOST:PORT; port 0 selects a free one) until SIGTERM or SIGINT, then stop gracefully.
 
+    A port that another process uses is an error, unless the port is `shared` by processes of this service.
     `ready` is called with the port as soon as the server answers calls. Runs in the main thread, with Django set up.
     Raises OSError if the port is not available, TlsError if a certificate cannot be read.
     """
@@ -90,7 +100,7 @@ async def serve(address: str, *, tls: TlsFiles | None = None, ready: Callable[[i
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, address, tls=tls, ready=ready)
+    await serve_until(stop, address, tls=tls, shared=shared, ready=ready)
 
 
 async def serve_until(
@@ -98,6 +108,7 @@ async def serve_until(
     address: str,
     *,
     tls: TlsFiles | None = None,
+    shared: bool = False,
     ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve like `serve`, until `stop` is set."""
@@ -108,6 +119,7 @@ async def serve_until(
         interceptors=(Boundary(Authentication(threads)),),
         options=(
             *OPTIONS,
+            ("grpc.so_reuseport", int(shared)),
             ("grpc.server_handshake_timeout_ms", int(1000 * settings.TRIMTAB_GRPC_HANDSHAKE_SECONDS)),
         ),
         # Beyond it gRPC answers RESOURCE_EXHAUSTED.

@@ -14,13 +14,16 @@ from typing import Any
 import grpc
 import httpx
 import jwt
+import psutil
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 import trimtab
 from service._gen import agent_pb2, agent_pb2_grpc, tuning_pb2, tuning_pb2_grpc
+from service.embedded.processes import stop
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
+from tests.factories.ports import free_port
 from tests.factories.service import wait_for
 
 # All that there is to be said: what must not stand in a log must not stand in this one.
@@ -67,6 +70,51 @@ def test_ask_and_tell_with_a_costly_algorithm(client: trimtab.Client) -> None:
             study.tell(trial, (float(trial.params["x"]) - 2) ** 2 + float(trial.params["flag"]))
     assert [trial.state for trial in study.trials()] == ["COMPLETED"] * 15
     assert study.best_trial.metrics["y"] < 4
+
+
+def test_several_grpc_processes_share_a_port(hosted: Hosted, client: trimtab.Client, tmp_path: Path) -> None:
+    port = str(free_port())
+    hosted.start("grpc-shared", ["grpc", "--port", port, "--processes", "2"], tmp_path / "grpc-shared.log")
+    parent = hosted.processes["grpc-shared"].process
+    assert parent is not None
+
+    def pids() -> list[int]:
+        return [child.pid for child in psutil.Process(parent.pid).children()]
+
+    def serving() -> set[int]:
+        """The processes that listen on the port."""
+        found = (
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.laddr[1:] == (int(port),)
+            if connection.status == psutil.CONN_LISTEN
+        )
+        return {pid for pid in found if pid is not None}
+
+    wait_for(lambda: len(serving()) == 2, 240, "two processes listen")
+    assert serving() == set(pids())
+    # Neither another service nor another group may take a share of the calls.
+    for more in ([], ["--processes", "2"]):
+        command = [sys.executable, "-m", "service.main", "grpc", "--port", port, *more]
+        refused = subprocess.run(command, env=hosted.environment, check=False, capture_output=True, text=True)
+        assert refused.returncode == 1
+        assert "Another process may use" in refused.stderr
+    with trimtab.Client(f"127.0.0.1:{port}", token=TOKEN) as shared:
+        study = shared.create_study(
+            "shared-port",
+            space=[trimtab.Float("x", 0, 1)],
+            objectives=[trimtab.Minimize("y")],
+            algorithm="random",
+            seed=0,
+        )
+        for killed in serving():
+            study.tell(study.ask()[0], 1.0)
+            os.kill(killed, signal.SIGKILL)
+        study.tell(study.ask()[0], 1.0)
+        assert [trial.state for trial in client.get_study("shared-port").trials()] == ["COMPLETED"] * 3
+    wait_for(lambda: len(serving()) == 2, 240, "both have been restarted")
+    stop([hosted.processes.pop("grpc-shared")])
+    assert not serving()
 
 
 def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trimtab.Client, tmp_path: Path) -> None:
