@@ -20,7 +20,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,8 @@ from tests.factories.service import EmbeddedService
 
 CLIENTS = (1, 8, 32)
 LEAST_RATIO = 8.0
+# Trials that are asked for, and told, in one call.
+TOGETHER = 100
 # The last tenth may be this much slower than the first before it counts as a slope: more than two runs differ by.
 FLATNESS = 0.9
 MAX_CLIENT_PROCESSES = os.cpu_count() or 1
@@ -208,6 +210,29 @@ def _wait_for_port(port: int) -> None:
             time.sleep(0.05)
 
 
+def _batches(service: EmbeddedService, batches: int) -> dict[str, float]:
+    """Trials a second of one client that asks for TOGETHER trials and tells them one by one, and all in one call."""
+    import trimtab
+
+    target = _trimtab_study(service)
+    study = trimtab.Client(target.address, token=target.token).get_study(target.study)
+
+    def one_by_one(trials: Sequence[trimtab.Trial]) -> None:
+        for trial in trials:
+            study.tell(trial, {"loss": 1.0})
+
+    def together(trials: Sequence[trimtab.Trial]) -> None:
+        study.tell_many([(trial, {"loss": 1.0}) for trial in trials])
+
+    seconds = {"tell": 0.0, "tell_many": 0.0}
+    for _ in range(batches):
+        for name, tell in (("tell", one_by_one), ("tell_many", together)):
+            began = time.monotonic()
+            tell(study.ask(TOGETHER))
+            seconds[name] += time.monotonic() - began
+    return {name: batches * TOGETHER / spent for name, spent in seconds.items()}
+
+
 def _vizier_rates(trials: int, repetitions: int) -> dict[int, list[float]] | str:
     """Rates of OSS Vizier by the number of clients, or why there are none. It runs in an environment of its own."""
     uv = shutil.which("uv")
@@ -253,6 +278,7 @@ def run(quick: bool) -> Result:
         with _optuna_server(service) as address:
             optuna = _rates(lambda: _optuna_study(address), trials, repetitions)
         flat = _flatness(service, long_trials)
+        batches = _batches(service, 3 if quick else 20)
     vizier = _vizier_rates(trials, repetitions)
     peers = {"optuna": _medians(optuna)}
     if not isinstance(vizier, str):
@@ -275,7 +301,10 @@ def run(quick: bool) -> Result:
             note=f"8 clients; first tenth {number(flat['first_tenth'])}, last {number(flat['last_tenth'])} a second",
         )
     )
-    return result(rows, trimtab=ours, optuna=optuna, vizier=vizier, long_study=flat)
+    ratio = batches["tell_many"] / batches["tell"]
+    note = ", ".join(f"{name} {number(rate)} trials a second" for name, rate in batches.items())
+    rows.append(Row(f"{TOGETHER} results in one call against as many calls", ratio, "times", note=note))
+    return result(rows, trimtab=ours, optuna=optuna, vizier=vizier, long_study=flat, batches=batches)
 
 
 if __name__ == "__main__":
