@@ -27,6 +27,7 @@ BENCHMARKS = {
     "apache_cost": "Cost of a trial of apache-gcc",
     "ask_tell": "Ask and tell",
     "scale": "The service at scale",
+    "fairness": "Fairness between tenants",
     "console": "The console with a long study",
     "gp_cost": "Cost of a gp suggestion",
     "matching": "Search for the record that a job resembles",
