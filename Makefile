@@ -13,10 +13,15 @@ help: ## Show this list
 setup: ## Install what the checkout needs: uv, locked dependencies, generated code, the console
 	@deploy/checkout/setup.sh
 
-demo: setup ## Tune a C program's compiler flags and see the gain; then serve until Ctrl-C (EXIT=1: end then)
+# Enough to run everything, without what tests need.
+.PHONY: installed
+installed:
+	@deploy/checkout/setup.sh --no-default-groups --group checkout
+
+demo: installed ## Tune a C program's compiler flags and see the gain; then serve until Ctrl-C (EXIT=1: end then)
 	@exec $(BIN)/python -m demo $(if $(EXIT),--exit) $(ARGS)
 
-up: setup ## Run the service on this machine with the data of the demo (ARGS="--port 0 --host ...")
+up: installed ## Run the service on this machine with the data of the demo (ARGS="--port 0 --host ...")
 	@exec $(BIN)/trimtab-service up --data-dir data $(ARGS)
 
 check: setup ## Run linters, type checks and the unit tests that need no server (under 3 minutes)
