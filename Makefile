@@ -78,5 +78,10 @@ proto: setup ## Generate the gRPC code again
 	@rm -rf service/_gen sdk/trimtab/_gen agents/trimtab_agent/_gen
 	@$(BIN)/python proto/generate.py
 
+.PHONY: wheels
+wheels: setup ## Build the wheels of SDK, agent and service into dist/, with all that a build makes
+	@deploy/checkout/setup.sh --group release
+	@deploy/release/wheels.sh dist
+
 clean: ## Remove what was generated and installed here; keeps ./data
-	rm -rf .venv .cache web/node_modules web/dist service/_gen sdk/trimtab/_gen agents/trimtab_agent/_gen
+	rm -rf .venv .cache dist agents/trimtab-agent.1 web/node_modules web/dist service/_gen sdk/trimtab/_gen agents/trimtab_agent/_gen

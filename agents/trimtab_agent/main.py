@@ -1,4 +1,4 @@
-"""The command line: `trimtab-agent run`, `check`, `try`, `pull` and `wrap`."""
+"""The command line: `trimtab-agent run`, `check`, `try`, `pull`, `workloads` and `wrap`."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent import config as configuration
-from trimtab_agent import enrolment
+from trimtab_agent import enrolment, shipped
 from trimtab_agent.checking import Machine, describe
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
@@ -265,6 +265,17 @@ def parser() -> argparse.ArgumentParser:
     )
     pull.add_argument("--yes", action="store_true", help="install without confirmation")
 
+    listed = commands.add_parser(
+        "workloads",
+        help="list the components that ship with the agent, with their folders",
+        description="List the components that ship with the agent, with their folders, or print the folder of one.",
+        epilog="examples:\n  trimtab-agent workloads\n"
+        '  trimtab-agent try "$(trimtab-agent workloads gcc-flags)/component.yaml"\n'
+        '  cp -r "$(trimtab-agent workloads gcc-flags)" /etc/trimtab/components/',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    listed.add_argument("name", nargs="?", metavar="NAME", help="print only the folder of this one")
+
     # main gives the words after it to the module, which reads them itself.
     commands.add_parser("wrap", help="run a command with the proven settings of an application that it resembles")
     return top
@@ -284,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 enrolment.VARIABLE,
             )
             enrolment.hide(options.enrol)
-        {"run": _run, "check": _check, "try": _try, "pull": _pull}[options.command](options)
+        {"run": _run, "check": _check, "try": _try, "pull": _pull, "workloads": _workloads}[options.command](options)
     except ComponentError as error:
         print(error, file=sys.stderr)
         count = len(error.problems)
@@ -402,6 +413,14 @@ def _pull(options: argparse.Namespace) -> None:
         print("Nothing was installed.")
         sys.exit(1)
     print(describe(component))
+
+
+def _workloads(options: argparse.Namespace) -> None:
+    if options.name:
+        print(shipped.workload(options.name))
+        return
+    for name, folder in shipped.workloads().items():
+        print(f"{name:24} {folder}")
 
 
 def _tls(options: argparse.Namespace) -> configuration.Tls | None:

@@ -1,3 +1,5 @@
 """The version of this distribution, which the agent also reports to the service."""
 
-VERSION = "0.1.0"
+from importlib.metadata import version
+
+VERSION = version("trimtab-agent")

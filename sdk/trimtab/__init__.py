@@ -43,7 +43,7 @@ from trimtab.trial import Measurement, Trial, TrialState
 if TYPE_CHECKING:
     from trimtab.study import Study
 
-__version__ = "0.1.0"
+    __version__: str
 
 __all__ = [
     "Agent",
@@ -97,7 +97,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Return `trimtab.Study`, which is imported at its first use because it needs gRPC's messages."""
+    """Return `Study` or `__version__`, whose modules are imported at the first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("trimtab")
     if name == "Study":
         from trimtab.study import Study
 

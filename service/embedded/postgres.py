@@ -54,6 +54,18 @@ def programs() -> Path:
     return Path(wheel.origin).parent / "pginstall" / "bin"
 
 
+def _check_programs() -> None:
+    """Raise RuntimeError if this process is root and PostgreSQL, as another user, could not find its own programs."""
+    folder = programs()
+    closed = next((parent for parent in folder.parents if not parent.stat().st_mode & stat.S_IXOTH), None)
+    if os.geteuid() == 0 and closed is not None:
+        raise RuntimeError(
+            f"PostgreSQL does not run as root but as {UNPRIVILEGED}, which may not enter {closed}, where its programs are"
+            f" installed ({folder}). Install trimtab-service in a folder that every user may enter, such as"
+            " /opt/trimtab, or run it as another user."
+        )
+
+
 class Postgres:
     """PostgreSQL with its data in `folder`, which `prepare` makes. Only this user can open its Unix socket.
 
@@ -94,6 +106,7 @@ class Postgres:
         `pause` is called repeatedly with the seconds to wait; an exception from it stops the work. Raises RuntimeError
         with PostgreSQL's message if the folder cannot be made.
         """
+        _check_programs()
         if not (self.folder / "PG_VERSION").exists():
             unfinished = self.folder.with_name(self.folder.name + ".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -24,6 +24,8 @@ from service.embedded.processes import Child, stop
 from service.embedded.signals import Waiting
 
 DATABASE = "trimtab"
+# -P: a folder `service` in the current folder of the user is not this package.
+PYTHON = (sys.executable, "-P", "-m")
 # A busy machine needs most of a minute for each step.
 START_SECONDS = 180.0
 # A service that has just been killed may still hold its ports.
@@ -137,7 +139,7 @@ class Supervisor:
         self._add(self._child("grpc", _service(*rpc), environment))
         found = {"pid": os.getpid(), "console": console, "grpc": address, "database_url": environment["DATABASE_URL"]}
         (self._data / "service.json").write_text(json.dumps(found))
-        announce = [sys.executable, "-m", "service.embedded.announce", console, address]
+        announce = [*PYTHON, "service.embedded.announce", console, address]
         self._run_once("announce", announce, environment, None)
         # These start last, because importing PyTorch would slow the start of the others. Operations wait meanwhile.
         self._add(self._child("beat", _service("beat"), environment))
@@ -233,7 +235,7 @@ class Lock:
 
 
 def _service(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "service.main", *arguments]
+    return [*PYTHON, "service.main", *arguments]
 
 
 def _write_secret_once(path: Path) -> None:

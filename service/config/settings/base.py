@@ -37,8 +37,11 @@ SECURE_REFERRER_POLICY = "same-origin"
 # Sent only if the request came by TLS, through a proxy of FORWARDED_ALLOW_IPS.
 SECURE_HSTS_SECONDS = 365 * 24 * 3600
 
+# The folders that a build writes: in a checkout where they are built, in a wheel inside the package (hatch_build.py).
+_PACKAGED = Path(__file__).resolve().parents[2] / "_built"
+BUILT = _PACKAGED if _PACKAGED.is_dir() else ROOT
 # The built console. Vite names the files under assets/ by their content, so a browser may keep them without limit.
-CONSOLE_DIR = Path(os.environ.get("TRIMTAB_CONSOLE_DIR", ROOT / "web" / "dist"))
+CONSOLE_DIR = Path(os.environ.get("TRIMTAB_CONSOLE_DIR", BUILT / "web" / "dist"))
 WHITENOISE_ROOT = CONSOLE_DIR
 WHITENOISE_INDEX_FILE = True
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/"

@@ -9,6 +9,7 @@ import psutil
 import psycopg
 import pytest
 
+from service.embedded import postgres
 from service.embedded.postgres import SOCKET_PATH_BYTES, Postgres
 from service.embedded.processes import stop
 from tests.factories.ports import free_port
@@ -153,3 +154,13 @@ def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         Postgres(tmp_path / "file" / "postgres").prepare()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands PostgreSQL over to another user")
+def test_programs_that_postgresql_cannot_reach_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = tmp_path / "closed"
+    monkeypatch.setattr(postgres, "programs", lambda: closed / "environment" / "bin")
+    (closed / "environment" / "bin").mkdir(parents=True)
+    closed.chmod(0o700)
+    with pytest.raises(RuntimeError, match=r"may not enter .*Install trimtab-service in a folder that every user"):
+        Postgres(tmp_path / "data").prepare()

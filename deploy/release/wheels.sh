@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Build the three wheels into the folder that is given, which is emptied of earlier ones. `make wheels` runs it after the
+# set-up, which generates the gRPC code and builds the console.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+target=${1:?the folder for the wheels is missing}
+
+say() { printf 'wheels: %s\n' "$*" >&2; }
+uv=$(command -v uv || echo .cache/uv/bin/uv)
+
+# Without the width of this terminal and the home of this user.
+COLUMNS=400 XDG_STATE_HOME="~/.local/state" .venv/bin/argparse-manpage --module trimtab_agent.main --function parser --project-name trimtab-agent \
+    --description "the agent that runs Trimtab's trials" --manual-title "Trimtab" \
+    --url "" --output agents/trimtab-agent.1 >/dev/null
+
+mkdir -p "$target"
+rm -f "$target"/trimtab*.whl
+for package in trimtab trimtab-agent trimtab-service; do
+    "$uv" build --quiet --wheel --package "$package" --out-dir "$target"
+done
+say "$(cd "$target" && ls -s --block-size=KiB trimtab*.whl | tr '\n' ' ')"

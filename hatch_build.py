@@ -1,0 +1,29 @@
+"""What the wheel of the service contains besides its modules: the console and the documentation that a build has made."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# By folder of the checkout: whether a wheel must contain it. The wheel has them in service/_built, under the same paths.
+BUILT = {"web/dist": True, "docs/_site": False}
+
+
+class BuildHook(BuildHookInterface[Any]):
+    """Add built folders to the wheel, and refuse to build an incomplete one."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Fill in `build_data`. Raises RuntimeError if generated code or the console is missing."""
+        if version == "editable":
+            return
+        root = Path(self.root)
+        if not (root / "service/_gen/__init__.py").is_file():
+            raise RuntimeError("service/_gen is missing: the gRPC code has not been generated. Run `make setup` first.")
+        for folder, needed in BUILT.items():
+            if (root / folder / "index.html").is_file():
+                build_data["force_include"][str(root / folder)] = f"service/_built/{folder}"
+            elif needed:
+                raise RuntimeError(
+                    f"{folder}/index.html is missing: the console has not been built."
+                    " Install Node.js 20.19 or newer and run `make setup` first."
+                )
