@@ -83,5 +83,13 @@ wheels: setup ## Build the wheels of SDK, agent and service into dist/, with all
 	@deploy/checkout/setup.sh --group release
 	@deploy/release/wheels.sh dist
 
+.PHONY: images release
+images: wheels ## Build the container images with Buildah and start each (BUILDAH, BUILD_OPTIONS, *_IMAGE: deploy/HOSTING.md)
+	@deploy/images/build.sh
+	@deploy/images/check.sh
+
+release: wheels ## Write a release into dist/: wheels, notes, SBOM, checksums (TAG=v0.1.0; default: the commit's tag)
+	@TAG="$(TAG)" $(BIN)/python deploy/release/release.py dist
+
 clean: ## Remove what was generated and installed here; keeps ./data
 	rm -rf .venv .cache dist agents/trimtab-agent.1 web/node_modules web/dist service/_gen sdk/trimtab/_gen agents/trimtab_agent/_gen

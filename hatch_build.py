@@ -1,11 +1,11 @@
-"""What the wheel of the service contains besides its modules: the console and the documentation that a build has made."""
+"""What the wheel of the service contains besides its modules: the console and the documentation, as a build made them."""
 
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# By folder of the checkout: whether a wheel must contain it. The wheel has them in service/_built, under the same paths.
+# By folder of the checkout: whether a wheel must contain it. The wheel has it in service/_built, under the same path.
 BUILT = {"web/dist": True, "docs/_site": False}
 
 

@@ -60,8 +60,8 @@ def _check_programs() -> None:
     closed = next((parent for parent in folder.parents if not parent.stat().st_mode & stat.S_IXOTH), None)
     if os.geteuid() == 0 and closed is not None:
         raise RuntimeError(
-            f"PostgreSQL does not run as root but as {UNPRIVILEGED}, which may not enter {closed}, where its programs are"
-            f" installed ({folder}). Install trimtab-service in a folder that every user may enter, such as"
+            f"PostgreSQL does not run as root but as {UNPRIVILEGED}, which may not enter {closed}. Its programs are"
+            f" installed in {folder}. Install trimtab-service in a folder that every user may enter, such as"
             " /opt/trimtab, or run it as another user."
         )
 
