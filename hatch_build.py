@@ -1,4 +1,4 @@
-"""What the wheel of the service contains besides its modules: the console and the documentation, as a build made them."""
+"""A build hook: the wheel of the service contains the built console and documentation as well as its modules."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the wheel of the agent contains besides its modules: generated code, workloads, the manual page."""
+"""A build hook: the wheel of the agent contains generated code, the workloads and the manual page."""
 
 from pathlib import Path
 from typing import Any
