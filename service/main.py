@@ -14,6 +14,7 @@ import typer
 
 from service.backups import DataDir, backup, data_folder, restore
 from service.doctor.command import doctor
+from service.keycloak.command import app as keycloak
 from service.operating import app as tenants
 from service.replay.cli import replay
 
@@ -380,6 +381,7 @@ app.command()(restore)
 app.command()(doctor)
 app.command()(replay)
 app.add_typer(tenants, name="tenants")
+app.add_typer(keycloak, name="keycloak")
 
 if __name__ == "__main__":
     app()

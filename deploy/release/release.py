@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def release(folder: Path, tag: str) -> None:
-    """Write all files of the release beside the wheels in `folder`. Raises ReleaseError."""
+    """Write all files of the release next to the wheels in `folder`. Raises ReleaseError."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     check_tag(tag, version)
     notes = section((ROOT / "CHANGELOG.md").read_text(), version if tag else "Unreleased")
