@@ -26,7 +26,7 @@ PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agen
 AGENT = ROOT / "agents/trimtab_agent"
 COMPONENTS = [
     AGENT / "errors.py",
-    *(AGENT / "components" / f"{name}.py" for name in ("definition", "placeholders", "reader", "schema")),
+    *(AGENT / "components" / f"{name}.py" for name in ("definition", "placeholders", "reader", "schema", "tools")),
 ]
 
 

@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 
-from trimtab_agent.components.schema import Choices, Component, Parameter, Range, as_text
+from trimtab_agent.components.schema import Choices, Component, Metric, Parameter, Range, as_text
 from trimtab_agent.supervisor import quiet
 
 
@@ -22,7 +22,7 @@ def describe(component: Component) -> str:
             f"    {name:<{widths[0]}}  {kind:<{widths[1]}}  default {default:<{widths[2]}}  {condition}".rstrip()
         )
     lines.append(f"  applications: {', '.join(component.applications)}")
-    lines.append(f"  metrics: {', '.join(f'{metric.name} ({metric.kind})' for metric in component.metrics.values())}")
+    lines.append(f"  metrics: {', '.join(_metric(metric) for metric in component.metrics.values())}")
     if component.stream:
         lines.append(
             f"  measurements during the run: from lines of {', '.join(stream.source for stream in component.stream)}"
@@ -62,6 +62,11 @@ def _type(parameter: Parameter) -> str:
     if isinstance(domain, Choices):
         return f"{'ordinal' if domain.ordered else 'categorical'} {' '.join(as_text(value) for value in domain.values)}"
     return "boolean"
+
+
+def _metric(metric: Metric) -> str:
+    read = f"{metric.tool} {metric.output_field}" if metric.kind == "tool" else metric.kind
+    return f"{metric.name} ({read}{f' of {metric.of}' if metric.of else ''})"
 
 
 def _condition(parameter: Parameter) -> str:

@@ -10,11 +10,12 @@ declare -A packages=(
     [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
     [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
     [pgbouncer]=pgbouncer [promtool]=prometheus [caddy]=caddy [docker-compose]=docker-compose
-    [ip]=iproute2 [make]=make [ab]=apache2-utils [fio]=fio [valgrind]=valgrind [pcre2-config]=libpcre2-dev
+    [ip]=iproute2 [make]=make [ab]=apache2-utils [fio]=fio [hyperfine]=hyperfine [wrk]=wrk [valgrind]=valgrind [pcre2-config]=libpcre2-dev
 )
 missing=()
-# a package without a program
+# packages without a program
 [ -e /usr/include/expat.h ] || missing+=(libexpat1-dev)
+[ -e /usr/include/benchmark/benchmark.h ] || missing+=(libbenchmark-dev)
 for program in "${!packages[@]}"; do
     command -v "$program" >/dev/null || missing+=("${packages[$program]}")
 done

@@ -121,6 +121,13 @@ BAD = [
     (faulty(rest="scheduler: {directives: ['rm -r x']}"), 3, "scheduler.directives", "must start with '#'"),
     (faulty(rest="scheduler: {directives: ['#SBATCH -n 2']}"), 3, "scheduler.directives", "under `options`"),
     (faulty(rest="metrics: {m: time}"), 3, "metrics.m", "wall_time or a mapping"),
+    (faulty(rest="metrics: {m: {hyperfine: avg}}"), 3, "metrics.m.hyperfine", "'avg' is not one of mean, median, min"),
+    (faulty(rest="metrics: {m: {hyperfin: mean}}"), 3, "metrics.m", "the name of a tool (pytest-benchmark, hyperfine"),
+    (faulty(rest="metrics: {m: {hyperfine: mean, path: a}}"), 3, "metrics.m.path", "unknown"),
+    (faulty(rest="metrics: {m: {wrk: requests, of: a}}"), 3, "metrics.m.of", "is not allowed with wrk"),
+    (faulty(rest="metrics: {m: {k6: requests, of: vus}}"), 3, "metrics.m.of", "not a statistic of a duration"),
+    (faulty(rest="metrics: {m: {k6: p95, of: mine}}"), 3, "metrics.m.of", "'mine' is not one of http_req_duration"),
+    (faulty(rest="metrics: {m: {fio: iops, from: /tmp/a}}"), 3, "metrics.m.from", "inside the trial's work folder"),
     (faulty(rest="build: {commands: [[cc, '{work}']]}"), 3, "build.commands", "use {build}"),
     (
         faulty(rest="templates: [{source: parse.py, target: /etc/passwd}]"),

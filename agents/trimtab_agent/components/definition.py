@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from trimtab_agent.components import placeholders
+from trimtab_agent.components import placeholders, tools
 from trimtab_agent.components.reader import Reader, Table
 from trimtab_agent.components.schema import (
     Application,
@@ -82,6 +82,8 @@ METRIC_KEYS = {
     "json": ("type", "path", "from"),
     "python": ("type", "function", "timeout"),
 }
+# A metric with the name of a benchmark tool as its key, as in `{hyperfine: mean}`.
+TOOL_KEYS = ("from", "of")
 # The keys or words that are allowed at a place, as suggestions for people who write a file. A star stands for any name.
 WORDS: Mapping[str, Sequence[str]] = {
     "": FILE_KEYS,
@@ -96,7 +98,11 @@ WORDS: Mapping[str, Sequence[str]] = {
     "scheduler": SCHEDULER_KEYS,
     "applications.*": APPLICATION_KEYS,
     "applications.*.aggregate": AGGREGATES,
-    "metrics.*": ("wall_time", *dict.fromkeys(key for keys in METRIC_KEYS.values() for key in keys)),
+    "metrics.*": (
+        "wall_time",
+        *dict.fromkeys([*(key for keys in METRIC_KEYS.values() for key in keys), *TOOL_KEYS, *tools.FIELDS]),
+    ),
+    **{f"metrics.*.{tool}": fields for tool, fields in tools.FIELDS.items()},
     "metrics.*.type": tuple(METRIC_KEYS),
     "metrics.*.take": TAKES,
     "stream": STREAM_KEYS,
@@ -600,7 +606,8 @@ class Definition:
             elif outer.text(name) == "wall_time":
                 metrics[name] = Metric(name, "wall_time")
             else:
-                outer.fault(name, "must be wall_time or a mapping with one of these types: " + ", ".join(METRIC_KEYS))
+                message = f"must be wall_time or a mapping: {{type: TYPE}} with one of {', '.join(METRIC_KEYS)}, or"
+                outer.fault(name, f"{message} {{TOOL: FIELD}} with one of {', '.join(tools.FIELDS)}")
         if outer is not None and not metrics:
             self.top.fault("metrics", "must name at least one metric")
         return metrics
@@ -641,7 +648,14 @@ class Definition:
         return source
 
     def _metric(self, name: str, table: Table) -> Metric:
-        table.require("type")
+        if "type" not in table and (tool := next((key for key in table if key in tools.FIELDS), None)):
+            return self._tool_metric(name, tool, table)
+        if "type" not in table:
+            table.reader.report(
+                table.node,
+                table.field,
+                f"must have a `type` ({', '.join(METRIC_KEYS)}) or the name of a tool ({', '.join(tools.FIELDS)})",
+            )
         kind = table.choice("type", tuple(METRIC_KEYS), "wall_time") if "type" in table else "wall_time"
         if "type" in table:
             table.allow(METRIC_KEYS[kind])
@@ -663,3 +677,17 @@ class Definition:
             file = self.find(table, "function", file_name) if function else None
             return Metric(name, "python", file=file, function=function, timeout=table.number("timeout", 60.0, above=0))
         return Metric(name, "wall_time")
+
+    def _tool_metric(self, name: str, tool: str, table: Table) -> Metric:
+        table.allow((tool, *TOOL_KEYS))
+        field = table.choice(tool, tools.FIELDS[tool], tools.FIELDS[tool][0])
+        of = table.text("of")
+        if tool == "k6" and "of" in table:
+            # With a filter, such as http_req_duration{expected_response:true}, it is the same duration.
+            if field not in tools.K6_STATISTICS:
+                table.fault("of", f"is not allowed with {field}, which is not a statistic of a duration")
+            elif of.partition("{")[0] not in tools.K6_DURATIONS:
+                table.fault("of", f"{of!r} is not one of {', '.join(tools.K6_DURATIONS)}")
+        elif tool not in tools.SEVERAL and "of" in table:
+            table.fault("of", f"is not allowed with {tool}, whose output is about one run")
+        return Metric(name, "tool", self._source(table), tool=tool, output_field=field, of=of)

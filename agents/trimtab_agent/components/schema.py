@@ -197,7 +197,7 @@ class Metric:
     """How a number is read from a run. `source` is stdout, stderr or a file in the trial's work folder."""
 
     name: str
-    kind: Literal["wall_time", "regex", "json", "python"]
+    kind: Literal["wall_time", "regex", "json", "python", "tool"]
     source: str = "stdout"
     pattern: str = ""
     take: str = "last"
@@ -205,6 +205,10 @@ class Metric:
     file: Path | None = None
     function: str = ""
     timeout: float = 60.0
+    # a benchmark tool, a field of its output, and one of several benchmarks in it; "": the only one
+    tool: str = ""
+    output_field: str = ""
+    of: str = ""
 
 
 @dataclass(frozen=True)

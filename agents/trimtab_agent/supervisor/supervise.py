@@ -379,9 +379,9 @@ class Supervisor:
             return seconds
         if metric["kind"] == "python":
             return self._call_function(metric, seconds)
-        from trimtab_agent.metrics import extract
+        from trimtab_agent.metrics import extract, tools
 
-        read = extract.by_regex if metric["kind"] == "regex" else extract.by_json
+        read = {"regex": extract.by_regex, "json": extract.by_json, "tool": tools.by_tool}[metric["kind"]]
         try:
             self.signals.interrupts = True
             signal.setitimer(signal.ITIMER_REAL, EXTRACTION_TIME)
