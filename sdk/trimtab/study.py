@@ -312,13 +312,14 @@ class Study:
             request.reason = (failed if infeasible is None else infeasible) or ""
         return converters.from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
 
-    def enqueue(self, params: Mapping[str, object], *, count: int = 1) -> list[Trial]:
+    def enqueue(self, params: Mapping[str, object], *, count: int = 1, request_id: str | None = None) -> list[Trial]:
         """Have a configuration of your choice measured next, `count` times; return its trials.
 
             study.enqueue({"x": 0.5, "n": 8}, count=3)              # three times, for the noise
 
         Active parameters that `params` leaves out take their defaults. The next ask returns the trials, or the next
         free agent runs them. Trials that already wait for an agent stay ahead of them. They count against the budget.
+        Repeated calls with the same `request_id` (1 to 100 characters) return the same trials.
 
         Raises:
             InvalidInput: a value is outside the space; `data["field"]` names it.
@@ -329,7 +330,7 @@ class Study:
             study=self.name,
             params=converters.to_params("params", self.spec.space, params),
             count=converters.to_int("count", count),
-            request_id=uuid.uuid4().hex,
+            request_id=request_id or uuid.uuid4().hex,
         )
         answer = self._transport.call(self._stub.EnqueueTrials, request)
         return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import access, agents, audit, best, match, measure_grid, studies, tokens, trials, tune
+from trimtab.cli import access, agents, audit, best, imports, match, measure_grid, studies, tokens, trials, tune
 from trimtab.cli.output import Commands
 
 # gRPC's log lines would mix with the output of commands. Errors are still reported.
@@ -29,6 +29,7 @@ app.add_typer(trials.app, name="trials", hidden=True)
 app.add_typer(agents.app, name="agent")
 app.add_typer(agents.app, name="agents", hidden=True)
 app.add_typer(match.app, name="match")
+app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
 app.add_typer(tokens.app, name="tokens", hidden=True)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)

@@ -22,6 +22,7 @@ HELP = [
     *[["agent", command] for command in ("enrol", "revoke")],
     *[["trial", command] for command in ("list", "show", "log", "fail")],
     *[["match", command] for command in ("job", "records", "withdraw", "restore", "jobs", "settings")],
+    ["import", "optuna"],
     ["tune"],
     ["measure-grid"],
     ["agent", "list"],
