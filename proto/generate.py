@@ -18,7 +18,7 @@ ROOT = HERE.parent
 # By package: the protocol packages that it needs.
 TARGETS = {
     "service": ("tuning", "agent", "identity", "matching", "errordetails"),
-    "sdk/trimtab": ("tuning", "identity", "matching", "errordetails"),
+    "sdk/trimtab": ("tuning", "identity", "matching", "errordetails", "vizier"),
     "agents/trimtab_agent": ("tuning", "agent", "matching", "errordetails"),
 }
 PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}
@@ -51,8 +51,13 @@ def install(generated: Path, target: str, packages: tuple[str, ...]) -> None:
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
     for name in packages:
-        for path in sorted((generated / "trimtab" / name / "v1").iterdir()):
+        # OSS Vizier's package is not one of Trimtab's, and has no version.
+        source = generated / name if name == "vizier" else generated / "trimtab" / name / "v1"
+        for path in sorted(source.iterdir()):
             text = path.read_text()
+            text = re.sub(r"^from vizier import", f"from {package} import", text, flags=re.MULTILINE)
+            text = re.sub(r"^import vizier\.(\w+)( as .*)?$", rf"from {package} import \1\2", text, flags=re.MULTILINE)
+            text = re.sub(r"\bvizier\.(vizier_pb2)", r"\1", text)
             text = re.sub(r"^from trimtab\.\w+\.v1 import", f"from {package} import", text, flags=re.MULTILINE)
             # The type stubs import complete paths: `import trimtab.x.v1.x_pb2` or with `as`
             whole_path = re.compile(r"^import trimtab\.\w+\.v1\.(\w+)( as .*)?$", flags=re.MULTILINE)

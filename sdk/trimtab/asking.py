@@ -49,8 +49,18 @@ class HeldTrials:
     the trials of a process that has died to another client.
     """
 
-    def __init__(self, transport: Transport, study: str, client_id: str, held: Iterable[int] = ()) -> None:
-        """Create the object; `held` are the numbers of the trials that the client already holds, which are renewed."""
+    def __init__(
+        self,
+        transport: Transport,
+        study: str,
+        client_id: str,
+        held: Iterable[int] = (),
+        lease: float | None = LEASE_SECONDS,
+    ) -> None:
+        """Create the object; `held` are the numbers of the trials that the client already holds.
+
+        They are renewed for `lease` seconds at a time; None: they have no lease.
+        """
         self.client_id = client_id
         self._transport = transport
         self._study = study
@@ -61,7 +71,7 @@ class HeldTrials:
         self._leases: dict[int, float] = {}
         self._renewing = False
         self._changed = threading.Condition(self._guard)
-        self._keep(list(held), LEASE_SECONDS)
+        self._keep(list(held), lease)
 
     def ask(self, count: int, fixed: Mapping[str, pb.Value], timeout: float | None, lease: float | None) -> Answer:
         """Wait until the service has suggested `count` trials, at most `timeout` seconds, and return them.

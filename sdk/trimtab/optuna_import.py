@@ -35,13 +35,13 @@ class Imported:
     added: int
     """How many of them this import has added."""
     remarks: tuple[str, ...]
-    """What could not be mapped."""
+    """The parts that could not be mapped."""
 
 
 def import_storage(
     client: Client, url: str, names: Sequence[str] = (), *, prefix: str = "", keep_active: bool = False
 ) -> Iterator[Imported]:
-    """Import studies of the storage and yield a result for each. A second import adds what is new, and nothing twice.
+    """Import studies of the storage and yield a result for each. A second import adds new trials, and nothing twice.
 
     Args:
         client: the connection to the service.

@@ -686,9 +686,12 @@ class Study:
         """The address of the service."""
         return str(self._transport.address)
 
-    def _as_client(self, client_id: str, held: Iterable[int] = ()) -> "Study":
-        """Return this study for another client, which already holds the trials with the numbers `held`."""
-        return Study(self._transport, HeldTrials(self._transport, self.name, client_id, held), self._message)
+    def _as_client(self, client_id: str, held: Iterable[int] = (), lease: float | None = LEASE_SECONDS) -> "Study":
+        """Return this study for another client, which already holds the trials with the numbers `held`.
+
+        Their leases are renewed for `lease` seconds; None: they have none.
+        """
+        return Study(self._transport, HeldTrials(self._transport, self.name, client_id, held, lease), self._message)
 
     def _before_close(self, last: Callable[[], None]) -> None:
         """Call `last` before the client closes its connection, while the connection still works."""

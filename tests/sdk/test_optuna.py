@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import optuna
 import pytest
@@ -35,8 +35,11 @@ def storage(tmp_path: Path) -> str:
 def start(client: trimtab.Client, storage: str, name: str) -> Callable[..., optuna.Study]:
     """Return a function that creates or loads the test's Optuna study with a sampler, as a new process would."""
 
-    def make(directions: Sequence[str] = ("minimize",), pruner: Any = None, **settings: Any) -> optuna.Study:
-        sampler = TrimtabSampler(client, **({"algorithm": "random", "seed": 0} | settings))
+    def make(
+        directions: Sequence[Literal["minimize", "maximize"]] = ("minimize",), pruner: Any = None, **settings: Any
+    ) -> optuna.Study:
+        given: dict[str, Any] = {"algorithm": "random", "seed": 0} | settings
+        sampler = TrimtabSampler(client, **given)
         return optuna.create_study(
             storage=storage, sampler=sampler, pruner=pruner, study_name=name, directions=directions, load_if_exists=True
         )
@@ -139,7 +142,7 @@ def test_a_space_that_grows(start: Callable[..., optuna.Study]) -> None:
     study.optimize(objective, n_trials=12)
     known = known_study(study)
     known.refresh()
-    space = {parameter.name: parameter for parameter in known.spec.space}
+    space: dict[str, Any] = {parameter.name: parameter for parameter in known.spec.space}
     assert space["x"].max == 2
     assert space["kind"].values == ("None", "svm", "True")
     assert "depth" in space

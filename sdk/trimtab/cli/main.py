@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import access, agents, audit, best, imports, match, measure_grid, studies, tokens, trials, tune
+from trimtab.cli import access, agents, audit, best, imports, match, measure_grid, studies, tokens, trials, tune, vizier
 from trimtab.cli.output import Commands
 
 # gRPC's log lines would mix with the output of commands. Errors are still reported.
@@ -35,6 +35,7 @@ app.add_typer(tokens.app, name="tokens", hidden=True)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.command("best", epilog=best.EXAMPLES)(best.best)
 app.command("measure-grid", epilog=measure_grid.EXAMPLES)(measure_grid.measure_grid)
+app.command("vizier", epilog=vizier.EXAMPLES)(vizier.vizier)
 app.command("login", epilog=access.LOGIN_EXAMPLES)(access.login)
 app.command("logout", epilog="Example:\n\n`trimtab logout`")(access.logout)
 app.command("whoami", epilog="Example:\n\n`trimtab whoami --json`")(access.whoami)

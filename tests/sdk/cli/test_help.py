@@ -24,6 +24,7 @@ HELP = [
     *[["match", command] for command in ("job", "records", "withdraw", "restore", "jobs", "settings")],
     ["import", "optuna"],
     ["tune"],
+    ["vizier"],
     ["measure-grid"],
     ["agent", "list"],
     *[

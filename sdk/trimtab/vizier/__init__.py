@@ -1,0 +1,1 @@
+"""An endpoint for clients of OSS Vizier: their studies are studies of the service."""
