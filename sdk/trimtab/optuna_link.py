@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from trimtab import optuna_values as values_of
 from trimtab.client import Client
-from trimtab.errors import Conflict, InvalidInput, NotFound
+from trimtab.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from trimtab.foreign_names import parameter_name
 from trimtab.space import Float, Int, Parameter, Params, Scalar
 from trimtab.study import Study
@@ -100,15 +100,17 @@ class Link:
         space = self._parameters(trial)
         if not space:
             raise InvalidInput.of("search space", list(trial.params), "at least one parameter with several values")
-        study = self._client.create_study(
-            self._name,
-            space=space,
-            objectives=self._objectives,
-            outcome_constraints=values_of.conditions(values_of.constraints(trial)),
-            description=self.mark(),
-            load_if_exists=True,
-            **self._settings,
-        )
+        try:
+            study = self._client.create_study(
+                self._name,
+                space=space,
+                objectives=self._objectives,
+                outcome_constraints=values_of.conditions(values_of.constraints(trial)),
+                description=self.mark(),
+                **self._settings,
+            )
+        except AlreadyExists:  # another process was faster, with the space of another trial
+            study = self._client.get_study(self._name)
         self._begin(study)
         return study
 

@@ -258,6 +258,7 @@ def test_the_suite_of_viziers_client(embedded_service: EmbeddedService, tmp_path
         address = served.stderr.readline().strip().removeprefix("ready vizier=")
         suite = Path(__file__).with_name("vizier_client_suite.py")
         run = [uv, "run", "--quiet", "--isolated", "--no-project", "--with", f"google-vizier=={version}"]
+        run += ["--with", "absl-py"]  # the suite needs it, and not every version says so
         owner = f"suite-{uuid.uuid4().hex[:8]}"
         done = subprocess.run([*run, str(suite), address, owner], capture_output=True, text=True, timeout=540)
         assert done.returncode == 0, done.stderr[-3000:]

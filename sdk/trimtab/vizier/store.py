@@ -12,7 +12,7 @@ from trimtab._gen import vizier_pb2 as vz
 
 @dataclass
 class Kept:
-    """What is kept of a trial. `extra` has metadata, the first measurements and the final one as the client sent it."""
+    """The kept parts of a trial. `extra` has metadata, the first measurements and the final one as the client sent it."""
 
     deleted: bool = False
     stopping: bool = False
