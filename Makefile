@@ -1,6 +1,6 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up check test test-clusters test-console test-slow chaos lint screens bench proto clean
+.PHONY: help setup demo up check test test-clusters test-console test-slow chaos lint screens docs bench proto clean
 
 BIN := .venv/bin
 
@@ -10,7 +10,7 @@ help: ## Show this list
 	@echo "Each does the set-up that it needs. Python 3.11 or newer and git are all that must be there before;"
 	@echo "the demo needs GCC besides."
 
-setup: ## Install what the checkout needs: uv, locked dependencies, generated code, the console
+setup: ## Install what the checkout needs: uv, locked dependencies, generated code, console, documentation
 	@deploy/checkout/setup.sh
 
 # Enough to run everything, without what tests need.
@@ -49,7 +49,7 @@ checks:
 check-python:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo
+	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo docs
 	$(BIN)/lint-imports
 	$(BIN)/python deploy/checkout/check_words.py
 
@@ -69,6 +69,9 @@ lint: setup checks ## Check style, types, import rules, words, known vulnerabili
 
 screens: setup ## Pictures of every page of the console, from a real service, into screens/ (needs Chromium)
 	@exec $(BIN)/python -m tests.screens $(ARGS)
+
+docs: setup ## Build the documentation site into docs/_site, with warnings as errors; the service shows it at /docs
+	@$(BIN)/python -m docs._ext.build
 
 bench: setup ## Measure speed and quality next to Optuna, Ax and Vizier; writes bench-results/ (ARGS=--quick)
 	@deploy/checkout/setup.sh --group bench
@@ -92,4 +95,5 @@ release: wheels ## Write a release into dist/: wheels, notes, SBOM, checksums (T
 	@TAG="$(TAG)" $(BIN)/python deploy/release/release.py dist
 
 clean: ## Remove what was generated and installed here; keeps ./data
-	rm -rf .venv .cache dist agents/trimtab-agent.1 web/node_modules web/dist service/_gen sdk/trimtab/_gen agents/trimtab_agent/_gen
+	rm -rf .venv .cache dist agents/trimtab-agent.1 web/node_modules web/dist docs/_site service/_gen sdk/trimtab/_gen
+	rm -rf agents/trimtab_agent/_gen

@@ -1,0 +1,60 @@
+"""The pages of the site: every page in docs/, and pages of other folders under a name of the site."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# The built site; git ignores it.
+SITE = ROOT / "docs" / "_site"
+
+# Pages outside docs/, with their names in the site.
+OUTSIDE = {
+    "README.md": "overview",
+    "sdk/README.md": "reference/sdk-and-command-line",
+    "agents/README.md": "reference/agent",
+    "agents/docs/components.md": "reference/component-files",
+    "agents/docs/local.md": "reference/local-runner",
+    "agents/docs/slurm.md": "reference/slurm-runner",
+    "agents/docs/ray.md": "reference/ray-runner",
+    "agents/docs/policy.md": "reference/agent-policy",
+    "agents/workloads/README.md": "reference/workloads/index",
+    "agents/workloads/apache-gcc/README.md": "reference/workloads/apache-gcc",
+    "agents/workloads/burst-buffer/README.md": "reference/workloads/burst-buffer",
+    "agents/workloads/gcc-flags/README.md": "reference/workloads/gcc-flags",
+    "agents/workloads/openmpi-collectives/README.md": "reference/workloads/openmpi-collectives",
+    "agents/workloads/small-read-optimizer/README.md": "reference/workloads/small-read-optimizer",
+    "deploy/README.md": "how-to/deploy",
+    "deploy/HOSTING.md": "how-to/host",
+    "deploy/keycloak/README.md": "how-to/keycloak",
+    "deploy/slurm/README.md": "how-to/slurm-plug-in",
+    "service/README.md": "project/service",
+    "service/ARCHITECTURE.md": "project/architecture",
+    "service/replay/README.md": "how-to/replay",
+    "web/README.md": "project/console",
+    "tests/README.md": "project/tests",
+    "tests/benchmarks/README.md": "project/benchmarks",
+    "tests/benchmarks/data/README.md": "project/measured-tables",
+    "CONTRIBUTING.md": "project/contributing",
+    "SECURITY.md": "project/security",
+    "CHANGELOG.md": "project/changelog",
+}
+
+
+def site_pages() -> dict[str, str]:
+    """Return the name in the site, without a suffix, of each Markdown file by its path in the repository."""
+    own = {}
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        name = path.relative_to(ROOT / "docs").as_posix()
+        if not name.startswith("_"):
+            own[f"docs/{name}"] = f"{name.removesuffix('README.md')}index" if path.name == "README.md" else name[:-3]
+    return {**own, **OUTSIDE}
+
+
+def sources() -> list[Path]:
+    """Return the files on which the site depends: pages, the site's programs, and the code that pages describe."""
+    suffixes = {".py", ".md", ".proto", ".css", ".html", ".js"}
+    found = {ROOT / path for path in site_pages()} | {ROOT / "demo" / "trajectory.svg"}
+    for folder in ("docs", "proto/trimtab", "service", "sdk/trimtab", "agents/trimtab_agent"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in suffixes and not {"_gen", "_site"} & set(path.parts):
+                found.add(path)
+    return sorted(found)

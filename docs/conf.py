@@ -1,0 +1,29 @@
+"""The configuration of Sphinx for the documentation site. `make docs` stages the sources that it reads."""
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
+
+project = "Trimtab"
+release = metadata.version("trimtab-service")
+html_title = f"Trimtab {release}"
+language = "en"
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+# A page of the site links to headings of other pages as a code host names them.
+myst_heading_anchors = 5
+myst_enable_extensions = ["colon_fence"]
+html_theme = "furo"
+html_favicon = "../web/public/favicon.svg"
+html_show_sphinx = False
+html_copy_source = False
+html_permalinks_icon = "#"
+html_static_path = ["_static"]
+templates_path = ["_templates"]
+html_css_files = ["trimtab.css"]
+# Docstrings put code between single backticks.
+default_role = "code"
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
