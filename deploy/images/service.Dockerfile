@@ -1,4 +1,4 @@
-# All processes of the service, and its console. Build it in the repository's root:
+# All processes of the service, its console and its documentation. Build it in the repository's root:
 #   docker build -f deploy/images/service.Dockerfile -t trimtab .
 # HOSTING.md says how to fix the base images by their digests.
 ARG NODE_IMAGE=node:22.21.1-bookworm-slim
@@ -19,10 +19,12 @@ RUN useradd --system --uid 10001 --no-create-home trimtab
 WORKDIR /opt/trimtab
 COPY --from=build /opt/trimtab/.venv .venv
 COPY --from=build /opt/trimtab/web/dist web/dist
+COPY --from=build /opt/trimtab/docs/_site docs/_site
 COPY service service
 COPY --from=build /opt/trimtab/service/_gen service/_gen
 COPY migrations migrations
 ENV PATH=/opt/trimtab/.venv/bin:$PATH PYTHONPATH=/opt/trimtab PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
-    TRIMTAB_CONSOLE_DIR=/opt/trimtab/web/dist HOME=/tmp
+    TRIMTAB_CONSOLE_DIR=/opt/trimtab/web/dist \
+    TRIMTAB_DOCS_DIR=/opt/trimtab/docs/_site HOME=/tmp
 USER 10001
 ENTRYPOINT ["trimtab-service"]

@@ -24,7 +24,7 @@ MIDDLEWARE = [
     "service.config.requests.middleware",
     "service.config.content_security.middleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "service.config.documentation.Files",
     "django.middleware.common.CommonMiddleware",
 ]
 ROOT_URLCONF = "service.config.urls"
@@ -49,6 +49,8 @@ WHITENOISE_AUTOREFRESH = False
 # Pages of other sites cannot read these files.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 STATIC_URL = "static/"
+# The built documentation site, which is served at /docs.
+DOCS_DIR = Path(os.environ.get("TRIMTAB_DOCS_DIR", ROOT / "docs" / "_site"))
 
 # The role that the service connects with. It owns no table: `migrate` connects as the owner and grants what is needed.
 TRIMTAB_SERVICE_ROLE = os.environ.get("TRIMTAB_SERVICE_ROLE", "trimtab_service")
