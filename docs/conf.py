@@ -1,8 +1,11 @@
 """The configuration of Sphinx for the documentation site. `make docs` stages the sources that it reads."""
 
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
@@ -11,7 +14,7 @@ project = "Trimtab"
 release = metadata.version("trimtab-service")
 html_title = f"Trimtab {release}"
 language = "en"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 # A page of the site links to headings of other pages as a code host names them.
 myst_heading_anchors = 5
 myst_enable_extensions = ["colon_fence"]
@@ -27,3 +30,17 @@ html_css_files = ["trimtab.css"]
 default_role = "code"
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+
+
+def mark_code(_app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
+    """Mark the code of a docstring as code: what is indented below a line that ends with a colon."""
+    for index in range(len(lines) - 2):
+        line, blank, below = lines[index : index + 3]
+        indent = re.match(" *", line)[0]  # type: ignore[index]  # it matches every text
+        if line.endswith(":") and not blank.strip() and below.startswith(f"{indent}    "):
+            lines[index] = f"{line}:"
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what this site adds to Sphinx."""
+    app.connect("autodoc-process-docstring", mark_code)

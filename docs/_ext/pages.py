@@ -49,12 +49,31 @@ def site_pages() -> dict[str, str]:
     return {**own, **OUTSIDE}
 
 
+# Code that pages describe. The list of errors also reads the rest of the service; `make docs` always does.
+DESCRIBED = (
+    "proto/trimtab",
+    "sdk/trimtab",
+    "agents/trimtab_agent/main.py",
+    "agents/trimtab_agent/matching/wrap.py",
+    "service/algorithms",
+    "service/api",
+    "service/config/settings",
+    "service/core",
+    "service/doctor/command.py",
+    "service/main.py",
+    "service/operating.py",
+    "service/planning",
+    "service/policies",
+    "service/replay/cli.py",
+)
+
+
 def sources() -> list[Path]:
     """Return the files on which the site depends: pages, the site's programs, and the code that pages describe."""
     suffixes = {".py", ".md", ".proto", ".css", ".html", ".js"}
     found = {ROOT / path for path in site_pages()} | {ROOT / "demo" / "trajectory.svg"}
-    for folder in ("docs", "proto/trimtab", "service", "sdk/trimtab", "agents/trimtab_agent"):
-        for path in (ROOT / folder).rglob("*"):
-            if path.suffix in suffixes and not {"_gen", "_site"} & set(path.parts):
-                found.add(path)
+    for place in ("docs", *DESCRIBED):
+        path = ROOT / place
+        files = [path] if path.is_file() else path.rglob("*")
+        found.update(one for one in files if one.suffix in suffixes and not {"_gen", "_site"} & set(one.parts))
     return sorted(found)

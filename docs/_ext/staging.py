@@ -18,7 +18,7 @@ from docs._ext.pages import ROOT, site_pages
 # section of it is a section of the navigation.
 LISTS = {"docs/README.md": True, "docs/decisions/README.md": False, "agents/workloads/README.md": False}
 
-GENERATED = re.compile(r"^% generated: (\S+)$", re.MULTILINE)
+GENERATED = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
 CODE = re.compile(r"^( {0,3})(```|~~~)[\s\S]*?^\1\2|`[^`\n]+`|^(?: {4}|\t)(?!\s*[-*\d]).*$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 ELSEWHERE = re.compile(r"[a-z]+:")

@@ -246,6 +246,8 @@ class Study:
     def report(self, trial: Trial | int, *, step: int, metrics: Metrics, elapsed: float | None = None) -> Trial:
         """Report metric values of a running trial at a step; return the trial.
 
+        For example:
+
             trial = study.report(trial, step=3, metrics={"seconds": 2.0})
             if trial.should_prune():
                 ...                                                 # the trial has ended: do not tell it
@@ -347,6 +349,8 @@ class Study:
         catch: tuple[type[Exception], ...] = (Exception,),
     ) -> None:
         """Ask for trials, measure them with `fn` and tell the results until the budget or `n_trials` is used up.
+
+        For example:
 
             def fn(params: dict[str, ...]) -> float:
                 return run_program(**params)

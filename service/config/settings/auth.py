@@ -23,6 +23,7 @@ if TRIMTAB_OIDC_ISSUER and not ISSUER.fullmatch(TRIMTAB_OIDC_ISSUER):
     raise ImproperlyConfigured(
         f"TRIMTAB_OIDC_ISSUER is {TRIMTAB_OIDC_ISSUER!r}. Set a web address, http:// or https://"
     )
+# The audience that a token must name.
 TRIMTAB_OIDC_AUDIENCE = os.environ.get("TRIMTAB_OIDC_AUDIENCE", "trimtab")
 # Only asymmetric algorithms are allowed (oidc.py refuses to start with others).
 TRIMTAB_OIDC_ALGORITHMS = os.environ.get("TRIMTAB_OIDC_ALGORITHMS", "RS256").split(",")
@@ -32,6 +33,7 @@ TRIMTAB_OIDC_JWKS_URL = os.environ.get("TRIMTAB_OIDC_JWKS_URL", "")
 TRIMTAB_OIDC_LEEWAY_SECONDS = float(os.environ.get("TRIMTAB_OIDC_LEEWAY_SECONDS", "30"))
 # Members of the group /tenants/acme/member have the role `member` in the tenant `acme`.
 TRIMTAB_OIDC_GROUPS = os.environ.get("TRIMTAB_OIDC_GROUPS", "/tenants")
+# The clients of Keycloak with which people sign in to the console and to the command line.
 TRIMTAB_OIDC_CONSOLE_CLIENT = os.environ.get("TRIMTAB_OIDC_CONSOLE_CLIENT", "trimtab-console")
 TRIMTAB_OIDC_CLI_CLIENT = os.environ.get("TRIMTAB_OIDC_CLI_CLIENT", "trimtab-cli")
 
