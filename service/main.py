@@ -23,7 +23,9 @@ app = typer.Typer(
     help="Run the Trimtab tuning service.",
     epilog="On one machine: `trimtab-service up`. On many: `migrate` once, then any number of `web`, `grpc`, `worker` "
     "and `beat`. The environment configures each process: DATABASE_URL, CELERY_BROKER_URL, TRIMTAB_SECRET_KEY and "
-    "TRIMTAB_OIDC_ISSUER or TRIMTAB_ADMIN_TOKEN.",
+    "TRIMTAB_OIDC_ISSUER or TRIMTAB_ADMIN_TOKEN. "
+    "Documentation: CONSOLE/docs/reference/commands.html, where CONSOLE is the address of the console, such as "
+    "http://127.0.0.1:8470.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -382,6 +384,19 @@ app.command()(doctor)
 app.command()(replay)
 app.add_typer(tenants, name="tenants")
 app.add_typer(keycloak, name="keycloak")
+
+
+def _add_pages(group: typer.Typer, program: str) -> None:
+    """Add the address of its page to the help text of each command."""
+    for command in group.registered_commands:
+        function = "" if command.callback is None else command.callback.__name__
+        name = f"{program} {command.name or function.replace('_', '-')}".replace(" ", "-")
+        page = f"\b\nDocumentation:\n  CONSOLE/docs/reference/commands.html#{name}"
+        command.epilog = f"{command.epilog}\n\n{page}" if command.epilog else page
+
+
+_add_pages(app, "trimtab-service")
+_add_pages(tenants, "trimtab-service tenants")
 
 if __name__ == "__main__":
     app()

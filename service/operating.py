@@ -23,6 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Manage the tenants of the installation. --data-dir selects a service that `up` runs; without it the commands"
     " use the database that the environment names, like the other commands.",
+    epilog="Documentation: CONSOLE/docs/reference/commands.html#trimtab-service-tenants",
 )
 
 DataDir = Annotated[

@@ -29,7 +29,11 @@ examples:
   trimtab-agent run --server 127.0.0.1:8471 --token-file data/admin-token --components agents/workloads/gcc-flags
   trimtab-agent pull sorter --server tune.example.org:443 --components /etc/trimtab/components
   trimtab-agent wrap -- ./solver --steps 100
+
+documentation, below the address of the console, such as http://127.0.0.1:8470:
+  CONSOLE/docs/reference/commands.html#trimtab-agent-run
 """
+PAGE = "CONSOLE/docs/reference/commands.html"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -278,6 +282,8 @@ def parser() -> argparse.ArgumentParser:
 
     # main gives the words after it to the module, which reads them itself.
     commands.add_parser("wrap", help="run a command with the proven settings of an application that it resembles")
+    for name, command in commands.choices.items():
+        command.epilog = f"{command.epilog or ''}\n\ndocumentation: {PAGE}#trimtab-agent-{name}".lstrip()
     return top
 
 

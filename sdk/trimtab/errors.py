@@ -22,30 +22,38 @@ _NO_DATA: Mapping[str, JsonValue] = MappingProxyType({})
 class TrimtabError(Exception):
     """The base class of all errors of this package.
 
-    `code` is stable and in snake_case. `retryable` says whether the same call can succeed later.
+    `code` is stable and in snake_case. `retryable` says whether the same call can succeed later. `docs` is the address
+    of the page that explains the error, below the address of the console; it is empty if there is none.
     """
 
     def __init__(
-        self, code: str, message: str, *, retryable: bool = False, data: Mapping[str, JsonValue] = _NO_DATA
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        data: Mapping[str, JsonValue] = _NO_DATA,
+        docs: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.retryable = retryable
         self.data: dict[str, JsonValue] = dict(data)
+        self.docs = docs
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.code!r}, {self.message!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exception's own pickling would lose the keyword arguments when an error crosses a process boundary.
-        return _rebuild, (type(self), self.code, self.message, self.retryable, self.data)
+        return _rebuild, (type(self), self.code, self.message, self.retryable, self.data, self.docs)
 
 
 def _rebuild(
-    kind: type[TrimtabError], code: str, message: str, retryable: bool, data: Mapping[str, JsonValue]
+    kind: type[TrimtabError], code: str, message: str, retryable: bool, data: Mapping[str, JsonValue], docs: str
 ) -> TrimtabError:
-    return kind(code, message, retryable=retryable, data=data)
+    return kind(code, message, retryable=retryable, data=data, docs=docs)
 
 
 class InvalidInput(TrimtabError):

@@ -285,4 +285,5 @@ def _failure(status: grpc.StatusCode, text: str, detail: errordetails_pb2.ErrorD
     kind = KINDS.get(status, errors.Internal)
     if detail is None:
         return kind(status.name.lower(), text or status.name)
-    return kind(detail.code, detail.message, retryable=detail.retryable, data=from_struct(detail.data))
+    data = from_struct(detail.data)
+    return kind(detail.code, detail.message, retryable=detail.retryable, data=data, docs=detail.docs)

@@ -14,7 +14,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.core import logcontext, tracing
+from service.core import error_pages, logcontext, tracing
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -113,8 +113,8 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
 
 
 def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
-    """Return the HTTP status and the problem document of an error. It names the trace if there is one."""
-    trace = tracing.trace()
+    """Return the HTTP status and the problem document of an error. It names the trace and a page if there are some."""
+    trace, page = tracing.trace(), error_pages.page(error.code)
     kind = next(kind for kind in type(error).__mro__ if kind in KINDS)
     status, title = KINDS[kind]
     status = STATUS_OF_CODE.get(error.code, status)
@@ -126,6 +126,7 @@ def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
         "code": error.code,
         "retryable": error.retryable,
         "data": error.data,
+        **({"docs": page} if page else {}),
         **({"trace": trace} if trace else {}),
     }
 

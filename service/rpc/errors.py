@@ -9,7 +9,7 @@ from google.protobuf import any_pb2, duration_pb2, struct_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from service._gen import errordetails_pb2
-from service.core import logcontext, tracing
+from service.core import error_pages, logcontext, tracing
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -80,6 +80,7 @@ def details_of(error: TrimtabError) -> tuple[str, bytes]:
         message=message,
         retryable=error.retryable,
         data=_struct({"trace": trace, **error.data} if trace else error.data),
+        docs=error_pages.page(error.code),
     )
     packed = any_pb2.Any()
     packed.Pack(detail)

@@ -1,7 +1,8 @@
-"""The documentation site as the web process serves it."""
+"""The documentation site as the web process serves it, and the links that lead to it."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,14 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+import trimtab
+from docs._ext.generated import programs
+from docs._ext.generated.errors import codes
 from docs._ext.pages import ROOT, SITE
-from tests.factories.browser import NEEDS_BROWSER, open_page, started_browser
+from service.core import error_pages
+from tests.factories.browser import NEEDS_BROWSER, build_console, open_page, started_browser
 from tests.factories.service import EmbeddedService
+from trimtab.errors import InvalidInput
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,6 +76,80 @@ def test_nothing_in_the_site_comes_from_elsewhere() -> None:
             "onclick=",
         ):
             assert mark not in text, f"{page}: {mark}"
+
+
+def missing(addresses: list[str]) -> list[str]:
+    """Return the addresses, as /docs/PAGE#PLACE, that the built site does not have."""
+    absent = []
+    for address in addresses:
+        page, _, place = address.removeprefix("/docs/").partition("#")
+        file = SITE / (page or "index.html")
+        if not file.is_file() or (place and f'id="{place}"' not in file.read_text()):
+            absent.append(address)
+    return absent
+
+
+def test_every_page_of_an_error_exists() -> None:
+    assert missing([error_pages.page(code) for code in error_pages.PAGES]) == []
+    assert set(error_pages.PAGES) <= set(codes())
+
+
+def test_every_link_of_the_console_leads_to_a_page() -> None:
+    routes = re.findall(r'path: "(/[^"]*)"', (ROOT / "web/src/app/router.tsx").read_text())
+    pages = dict(re.findall(r'"(/[^"]*)": "(/docs/[^"]*)"', (ROOT / "web/src/app/documentation.ts").read_text()))
+    assert set(pages) == set(routes) - {"/sign-in"}
+    assert missing(list(pages.values())) == []
+
+
+def test_every_help_text_names_its_page() -> None:
+    count = 0
+    for text in (programs.trimtab(), programs.agent(), programs.service()):
+        for name, section in re.findall(r"^### (.+?)\n\n```text\n(.*?)\n```", text, re.MULTILINE | re.DOTALL):
+            found = re.search(r"CONSOLE(/docs/[\w./#-]+)", section)
+            assert found, f"{name} --help names no page"
+            assert missing([found[1]]) == [], name
+            assert name.count(" ") == 0 or found[1].endswith(f"#{name.replace(' ', '-')}")
+            count += 1
+    assert count > 50
+
+
+def test_an_error_names_its_page_in_rest_and_grpc(http: httpx.Client, embedded_service: EmbeddedService) -> None:
+    token = {"Authorization": f"Bearer {embedded_service.token}"}
+    file = "component: nobody-has-it\nobjectives: [{minimize: seconds}]\n"
+    answer = http.post("/api/v1/studies", json={"name": "no-component", "file": file}, headers=token)
+    assert (answer.json()["code"], answer.json()["docs"]) == (
+        "component_not_found",
+        "/docs/how-to/write-component.html",
+    )
+    assert http.get(answer.json()["docs"]).status_code == 200
+    assert "docs" not in http.get("/api/v1/studies/no-such-study", headers=token).json()
+    with trimtab.Client(embedded_service.grpc_address, token=embedded_service.token) as client:
+        study = client.create_study(
+            "documented-error",
+            space=[trimtab.Int("x", 1, 9), trimtab.Int("y", 1, 9)],
+            objectives=[trimtab.Minimize("seconds")],
+            constraints=["x * y <= 9"],
+        )
+        with pytest.raises(InvalidInput) as raised:
+            study.enqueue({"x": 9, "y": 9})
+    assert (raised.value.code, raised.value.docs) == ("constraint_broken", "/docs/how-to/constraints.html")
+
+
+@NEEDS_BROWSER[0]
+def test_the_console_links_to_the_documentation(embedded_service: EmbeddedService) -> None:
+    build_console()
+    with started_browser() as browser:
+        page = open_page(browser.new_context())
+        page.goto(f"{embedded_service.http_url}/sign-in?next=/agents")
+        page.get_by_label("Token").fill(embedded_service.token)
+        page.keyboard.press("Enter")
+        link = page.get_by_role("link", name="Documentation")
+        expect(link).to_have_attribute("href", "/docs/how-to/many-machines.html")
+        page.get_by_role("link", name="Components").click()
+        expect(link).to_have_attribute("href", "/docs/how-to/write-component.html")
+        with page.expect_popup() as opened:
+            link.click()
+        expect(opened.value.get_by_role("heading", name="Write a component", level=1)).to_be_visible()
 
 
 @NEEDS_BROWSER[0]

@@ -24,6 +24,8 @@ examples:
   trimtab-agent wrap -- ./solver --steps 100
   trimtab-agent wrap --name heat-4 --nodes 4 -- mpirun -n 16 ./solver input.dat
   TRIMTAB_MATCH=off trimtab-agent wrap -- ./solver     # without Trimtab
+
+documentation: CONSOLE/docs/reference/commands.html#trimtab-agent-wrap
 """
 OPT_OUT = "TRIMTAB_MATCH"
 # Signals that are passed on to the command.

@@ -7,6 +7,7 @@ import typer
 
 import trimtab
 from trimtab.cli import access, agents, audit, best, imports, match, measure_grid, studies, tokens, trials, tune, vizier
+from trimtab.cli.documentation import PAGE, add_pages
 from trimtab.cli.output import Commands
 
 # gRPC's log lines would mix with the output of commands. Errors are still reported.
@@ -22,6 +23,7 @@ app = typer.Typer(
     "Start with `trimtab login HOST:PORT`, or set TRIMTAB_URL and TRIMTAB_TOKEN. Connections to other machines are\n"
     "encrypted. TRIMTAB_TLS_CA names the PEM file of your own certificate authority; an address grpc://HOST:PORT\n"
     "switches encryption off.",
+    epilog=f"Documentation: `{PAGE}`, where CONSOLE is the address of the console, such as `http://127.0.0.1:8470`",
 )
 app.add_typer(studies.app, name="study")
 app.add_typer(trials.app, name="trial")
@@ -41,6 +43,7 @@ app.command("logout", epilog="Example:\n\n`trimtab logout`")(access.logout)
 app.command("whoami", epilog="Example:\n\n`trimtab whoami --json`")(access.whoami)
 app.command("revoke", epilog=access.REVOKE_EXAMPLES)(access.revoke)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+add_pages(app, "trimtab")
 
 
 def _version(wanted: bool) -> None:

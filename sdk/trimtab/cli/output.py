@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from trimtab.method import Effects, ObjectiveGain, ParetoVerdict, Verdict
     from trimtab.study import Study
 
+# The place of the console's address in an address of a page. The command line knows the address of gRPC alone.
+CONSOLE = "CONSOLE"
+
 Json: TypeAlias = Mapping[str, object] | Sequence[object]
 
 out = Console(highlight=False)
@@ -78,6 +81,8 @@ def say_error(error: TrimtabError) -> None:
         )
     if error.code in ADVICE:
         err.print(ADVICE[error.code], markup=False, soft_wrap=True)
+    if error.docs:
+        err.print(f"Documentation: {CONSOLE}{error.docs}", markup=False, soft_wrap=True)
 
 
 def say(text: str) -> None:

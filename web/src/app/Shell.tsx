@@ -1,13 +1,14 @@
 import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { Button } from "@/components/Button";
 import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
 import { sessionQuery, useMay } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
+import { documentation } from "./documentation";
 import { usePalette } from "./palette/usePalette";
 import { queries } from "./queries";
 import styles from "./Shell.module.css";
@@ -55,6 +56,7 @@ export function Shell() {
             </kbd>
           </Button>
           <Who />
+          <DocumentationLink />
           <ThemeButton />
           <SignOutButton />
         </div>
@@ -68,6 +70,16 @@ export function Shell() {
         </Suspense>
       ) : null}
     </>
+  );
+}
+
+/** Open the page of the documentation that suits this page of the console. */
+function DocumentationLink() {
+  const route = useRouterState({ select: ({ matches }) => matches.at(-1)?.fullPath ?? "/" });
+  return (
+    <a className={styles.help} href={documentation(route)} target="_blank" rel="noreferrer" aria-label={t`Documentation`} title={t`Documentation`}>
+      ?
+    </a>
   );
 }
 

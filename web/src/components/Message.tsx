@@ -1,5 +1,6 @@
 import { t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
+import { ApiError } from "@/lib/api/client";
 import { Button } from "./Button";
 import styles from "./Message.module.css";
 
@@ -17,7 +18,17 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 export function Problem({ error, again }: { error: Error; again?: () => void }) {
   return (
     <div className={styles.problem} role="alert">
-      <p>{error.message}</p>
+      <p>
+        {error.message}
+        {error instanceof ApiError && error.docs !== undefined ? (
+          <>
+            {" "}
+            <a href={error.docs} target="_blank" rel="noreferrer">
+              {t`Documentation`}
+            </a>
+          </>
+        ) : null}
+      </p>
       {again === undefined ? null : (
         <Button small onClick={again}>
           {t`Try again`}

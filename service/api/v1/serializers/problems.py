@@ -178,4 +178,7 @@ class FaultSerializer(serializers.Serializer[Any]):
     data = ObjectField(  # type: ignore[assignment]  # the base class has an attribute of this name
         help_text="For invalid input: field, value and allowed."
     )
+    docs = serializers.CharField(
+        required=False, help_text="Address of the documentation's page about the error, below that of the console."
+    )
     trace = serializers.CharField(required=False, help_text="The id of the request's trace, if traces are on.")

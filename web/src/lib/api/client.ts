@@ -61,13 +61,16 @@ export class ApiError extends Error {
   readonly code: string;
   readonly status: number;
   readonly data: Record<string, unknown>;
+  /** Path of the documentation's page about the error, if there is one. */
+  readonly docs: string | undefined;
 
-  constructor(message: string, code: string, status: number, data: Record<string, unknown> = {}) {
+  constructor(message: string, code: string, status: number, data: Record<string, unknown> = {}, docs?: string) {
     super(message);
     this.name = "ApiError";
     this.code = code;
     this.status = status;
     this.data = data;
+    this.docs = docs;
   }
 }
 
@@ -93,6 +96,7 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
       fault.code ?? "unknown",
       response.status,
       fault.data,
+      fault.docs,
     );
   }
   return data as T;
