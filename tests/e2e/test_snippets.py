@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from docs._ext.pages import ROOT
-from tests.factories.service import EmbeddedService, require_program
+from tests.factories.ray import ENVIRONMENT as RAY_ENVIRONMENT
+from tests.factories.service import EmbeddedService
 from tests.factories.snippets import Reader, blocks, commands_outside_of_blocks, is_slow, needs, pages
 
 PAGES = pages()
@@ -40,45 +38,37 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServic
         yield running
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that every user may enter, which the folders of pytest do not allow."""
-    path = Path(tempfile.mkdtemp(prefix="page-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
 @pytest.mark.parametrize(
     "page", [_parameter(page) for page in PAGES if any(not block.reason for block in blocks(page))]
 )
 def test_the_code_of_a_page_works(
-    page: Path, folder: Path, service: EmbeddedService, request: pytest.FixtureRequest
+    page: Path, tmp_path: Path, service: EmbeddedService, request: pytest.FixtureRequest
 ) -> None:
-    prefix: list[str] = []
     path = [str(Path(sys.executable).parent)]
     if needs(page) == "slurm":
         request.getfixturevalue("slurm")
-    (folder / "data").symlink_to(service.data_dir)
-    (folder / "agents").symlink_to(ROOT / "agents")
+    (tmp_path / "data").symlink_to(service.data_dir)
+    (tmp_path / "agents").symlink_to(ROOT / "agents")
     if needs(page) == "postgresql":
         path.append(_postgresql())
-        prefix = _nobody(folder, service)
     environment = {
         "PATH": ":".join([*path, os.environ["PATH"]]),
-        "HOME": str(folder),
-        "XDG_CONFIG_HOME": str(folder / ".config"),
-        "XDG_STATE_HOME": str(folder / ".state"),
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path / ".config"),
+        "XDG_STATE_HOME": str(tmp_path / ".state"),
         "COLUMNS": "100",
         "TRIMTAB_URL": service.grpc_address,
         "TRIMTAB_TOKEN": service.token,
     }
+    if needs(page) == "ray":
+        head = request.getfixturevalue("ray_session")
+        environment |= {**RAY_ENVIRONMENT, "RAY_ADDRESS": head.address}
     replaced = {
         "127.0.0.1:8471": service.grpc_address,
         "http://127.0.0.1:8470": service.http_url,
         'token="..."': f'token="{service.token}"',
     }
-    reader = Reader(folder, environment, replaced, prefix)
+    reader = Reader(tmp_path, environment, replaced)
     try:
         for block in blocks(page):
             if not block.reason:
@@ -93,20 +83,3 @@ def _postgresql() -> str:
     assert found is not None
     assert found.origin is not None
     return str(Path(found.origin).parent / "pginstall" / "bin")
-
-
-def _nobody(folder: Path, service: EmbeddedService) -> list[str]:
-    """Let the page run as another user, since PostgreSQL refuses to run as root; return the beginning of commands."""
-    if os.getuid() != 0:
-        return []
-    user = pwd.getpwnam("nobody")
-    (folder / "data").unlink()
-    (folder / "data").mkdir()
-    token = folder / "data" / "admin-token"
-    token.write_text(service.token)
-    token.chmod(0o600)
-    for path in (folder, folder / "data", token):
-        os.chown(path, user.pw_uid, user.pw_gid)
-    return [
-        require_program("setpriv", "util-linux"), f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups",
-    ]  # fmt: skip

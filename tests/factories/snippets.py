@@ -94,17 +94,12 @@ def commands_outside_of_blocks(page: Path) -> list[str]:
 
 
 class Reader:
-    """Somebody who follows a page in `folder`. `addresses` replaces addresses of the page by those of the test.
+    """Somebody who follows a page in `folder`. `replaced` has addresses and tokens of the
+    test by those of the page."""
 
-    `prefix` comes before each command, for example to become another user.
-    """
-
-    def __init__(
-        self, folder: Path, environment: Mapping[str, str], replaced: Mapping[str, str], prefix: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], replaced: Mapping[str, str]) -> None:
         self.folder = folder
         self._replaced = replaced
-        self._prefix = list(prefix)
         self._environment = {**os.environ, **environment}
         self._running: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         self._python: subprocess.Popen[str] | None = None
@@ -149,7 +144,7 @@ class Reader:
         path = self.folder / f"background-{len(self._running)}.log"
         log = path.open("wb")
         process = subprocess.Popen(
-            [*self._prefix, "bash", "-c", f"exec {command}"],
+            ["bash", "-c", f"exec {command}"],
             cwd=self.folder,
             env=self._environment,
             stdout=log,
@@ -168,7 +163,7 @@ class Reader:
 
     def _run(self, block: Block, argv: Sequence[str]) -> str:
         run = subprocess.run(
-            [*self._prefix, *argv],
+            argv,
             cwd=self.folder,
             env=self._environment,
             stdout=subprocess.PIPE,
@@ -180,7 +175,7 @@ class Reader:
         )
         output = ANSI.sub("", run.stdout)
         assert run.returncode == 0, f"{block}: {shlex.join(argv)}\nended with {run.returncode}:\n{output}"
-        return output
+        return output if output.endswith("\n") else f"{output}\n"
 
     def _execute(self, block: Block, text: str) -> None:
         """Run a block of Python after the page's earlier ones, in the same process."""
