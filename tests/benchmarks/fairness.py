@@ -84,7 +84,7 @@ def run(quick: bool) -> Result:
     assert left, "All studies of the crowd had their suggestions before the single tenant had its own."
     rows = [
         Row(f"wait for a suggestion, {label}, {part}", float(np.percentile(found, share)), "s")
-        for label, found in (("alone", alone), (f"beside {studies:,} studies", crowd))
+        for label, found in (("alone", alone), (f"next to {studies:,} studies", crowd))
         for part, share in (("median", 50), ("99th percentile", 99))
     ]
     rows.append(Row("studies that still waited at the end", left, "", note=f"all had asked within {asked:.0f} s"))
