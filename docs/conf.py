@@ -20,7 +20,7 @@ myst_heading_anchors = 5
 myst_enable_extensions = ["colon_fence"]
 html_theme = "furo"
 html_favicon = "../web/public/favicon.svg"
-html_show_sphinx = False
+html_show_copyright = html_show_sphinx = False
 html_copy_source = False
 html_permalinks_icon = "#"
 html_static_path = ["_static"]
