@@ -44,9 +44,9 @@ class Option:
                 return "true or false"
             case "text":
                 return "one of " + ", ".join(self.choices) if self.choices else "a text"
-        noun = "an integer" if self.type == "int" else "a number"
-        least = "" if self.min is None else f" from {self.min:g}"
-        return noun + least + ("" if self.max is None else f" to {self.max:g}")
+        noun, form = ("an integer", ".0f") if self.type == "int" else ("a number", "g")
+        least = "" if self.min is None else f" from {self.min:{form}}"
+        return noun + least + ("" if self.max is None else f" to {self.max:{form}}")
 
     def _in_range(self, value: float) -> bool:
         least = -math.inf if self.min is None else self.min
