@@ -12,6 +12,7 @@ that began with another sampler continues with all its results. A script that is
 continues the same Trimtab study.
 """
 
+import copy
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -117,7 +118,8 @@ class TrimtabSampler(BaseSampler):
     ) -> None:
         if self._constraints_func is not None:
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
-        ended = study._storage.get_trial(trial._trial_id)
+        # The storage in memory returns its own object.
+        ended = copy.deepcopy(study._storage.get_trial(trial._trial_id))
         ended.state = state
         ended.values = None if values is None else list(values)
         self._link(study).tell(ended)

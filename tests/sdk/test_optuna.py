@@ -65,6 +65,14 @@ def test_every_trial_of_optuna_is_a_trial_of_the_study(start: Callable[..., optu
     assert [trial.origin for trial in trials] == ["added"] + ["suggested"] * 5
 
 
+def test_a_study_in_memory(client: trimtab.Client) -> None:
+    study = optuna.create_study(sampler=TrimtabSampler(client, algorithm="random"))
+    study.optimize(quadratic, n_trials=4)
+    assert [trial.metrics["value"] for trial in trials_of(study)] == pytest.approx(
+        [trial.value for trial in study.trials]
+    )
+
+
 def test_a_study_of_another_sampler_continues_and_a_restart_doubles_nothing(
     start: Callable[..., optuna.Study], storage: str, name: str
 ) -> None:

@@ -12,7 +12,10 @@ from trimtab._gen import vizier_pb2 as vz
 
 @dataclass
 class Kept:
-    """The kept parts of a trial. `extra` has metadata, the first measurements and the final one as the client sent it."""
+    """The kept parts of a trial.
+
+    `extra` has the metadata, and the first measurements and the final one as the client sent them.
+    """
 
     deleted: bool = False
     stopping: bool = False
