@@ -16,7 +16,7 @@ setup: ## Install what the checkout needs: uv, locked dependencies, generated co
 # Enough to run everything, without what tests need.
 .PHONY: installed
 installed:
-	@deploy/checkout/setup.sh --no-default-groups --group checkout
+	@deploy/checkout/setup.sh --no-default-groups --group checkout --group docs
 
 demo: installed ## Tune a C program's compiler flags and see the gain; then serve until Ctrl-C (EXIT=1: end then)
 	@exec $(BIN)/python -m demo $(if $(EXIT),--exit) $(ARGS)

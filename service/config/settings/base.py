@@ -50,7 +50,7 @@ WHITENOISE_AUTOREFRESH = False
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 STATIC_URL = "static/"
 # The built documentation site, which is served at /docs.
-DOCS_DIR = Path(os.environ.get("TRIMTAB_DOCS_DIR", ROOT / "docs" / "_site"))
+DOCS_DIR = Path(os.environ.get("TRIMTAB_DOCS_DIR", BUILT / "docs" / "_site"))
 
 # The role that the service connects with. It owns no table: `migrate` connects as the owner and grants what is needed.
 TRIMTAB_SERVICE_ROLE = os.environ.get("TRIMTAB_SERVICE_ROLE", "trimtab_service")

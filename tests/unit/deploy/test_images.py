@@ -30,6 +30,9 @@ def test_a_base_image_has_a_digest_or_can_be_given_one(path: Path) -> None:
         if argument is not None:
             default = defaults[argument[1]]
             assert EXACT.search(default) or DIGEST.search(default), default
+    if path.stem == "agent":  # agents run on other machines than the service
+        assert not [service for service in COMPOSE["services"].values() if "agent" in service.get("image", "")]
+        return
     builds = [service["build"] for service in COMPOSE["services"].values() if "build" in service]
     [passed] = [build["args"] for build in builds if build["dockerfile"] == f"deploy/images/{path.name}"]
     assert sorted(passed) == sorted(defaults)
