@@ -99,6 +99,8 @@ def test_a_study_runs_with_nothing_but_wheels(
         assert script
         with urllib.request.urlopen(service.http_url + script[1], timeout=60) as answer:
             assert answer.headers.get_content_type() == "text/javascript"
+        with urllib.request.urlopen(f"{service.http_url}/docs/how-to/install.html", timeout=60) as page:
+            assert "Install from wheels" in page.read().decode()
         token = service.data_dir / "admin-token"
         agent = RealAgent(tmp_path, service.grpc_address, token, components, programs=installed["trimtab-agent"])
         environment = {
