@@ -73,7 +73,7 @@ def helm() -> str:
 def template(helm: str, values: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
-    command = [
+    command: list[str | Path] = [
         helm,
         "template",
         "tuning",

@@ -109,7 +109,7 @@ def test_a_study_runs_with_nothing_but_wheels(
             "TRIMTAB_TOKEN": service.token,
         }
         with agent:
-            command = [installed["trimtab"] / "trimtab", "tune", "study.yaml"]
+            command: list[str | Path] = [installed["trimtab"] / "trimtab", "tune", "study.yaml"]
             tuned = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert tuned.returncode == 0, tuned.stdout + tuned.stderr + service.logs()
     assert (tmp_path / "runs").read_text().count("\n") == 14
@@ -121,10 +121,10 @@ def test_the_agent_brings_its_workloads_manual_page_and_unit(installed: dict[str
     listed = subprocess.run([programs / "trimtab-agent", "workloads"], capture_output=True, text=True, check=True)
     names = [line.split()[0] for line in listed.stdout.splitlines()]
     assert names == sorted(path.parent.name for path in (ROOT / "agents/workloads").glob("*/component.yaml"))
-    command = [programs / "trimtab-agent", "workloads", "gcc-flags"]
+    command: list[str | Path] = [programs / "trimtab-agent", "workloads", "gcc-flags"]
     folder = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert Path(folder).is_relative_to(programs.parent)
-    check = [programs / "trimtab-agent", "check", folder, "--state-dir", tmp_path]
+    check: list[str | Path] = [programs / "trimtab-agent", "check", folder, "--state-dir", tmp_path]
     assert "gcc-flags" in subprocess.run(check, capture_output=True, text=True, check=True).stdout
     assert (programs.parent / "lib/systemd/system/trimtab-agent.service").is_file()
     page = (programs.parent / "share/man/man1/trimtab-agent.1").read_text()
@@ -148,7 +148,7 @@ def test_an_incomplete_wheel_is_not_built(package: str, missing: str, message: s
     ignored = shutil.ignore_patterns(".venv", ".cache", ".git", "node_modules", "tests", "__pycache__", "dist-*")
     shutil.copytree(ROOT, copy, ignore=ignored)
     shutil.rmtree(copy / missing)
-    command = [UV, "build", "--wheel", "--out-dir", tmp_path / "out", copy / package]
+    command: list[str | Path] = [UV, "build", "--wheel", "--out-dir", tmp_path / "out", copy / package]
     built = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "400"})
     assert built.returncode != 0
     assert message in built.stderr
