@@ -115,8 +115,11 @@ if ! build_console; then
     say "the web console could not be built (see above); everything else works"
 fi
 
-# A page with a fault must not stop the work on something else; in continuous integration it does.
-if ! .venv/bin/python -m docs._ext.build --changed >.cache/docs-build.log 2>&1; then
+# `make demo` and `make up` do not install Sphinx; without it /docs says how to build the site. A page with a fault must
+# not stop the work on something else; in continuous integration it does.
+if ! compgen -G ".venv/lib/python3*/site-packages/furo" >/dev/null; then
+    [ -d docs/_site ] || say "the documentation is not built, since its tools are not installed; \`make docs\` builds it"
+elif ! .venv/bin/python -m docs._ext.build --changed >.cache/docs-build.log 2>&1; then
     cat .cache/docs-build.log >&2
     [ "${CI:-}" = true ] && stop "the documentation could not be built"
     say "the documentation could not be built (see above); everything else works"
