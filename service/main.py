@@ -397,6 +397,7 @@ def _add_pages(group: typer.Typer, program: str) -> None:
 
 _add_pages(app, "trimtab-service")
 _add_pages(tenants, "trimtab-service tenants")
+_add_pages(keycloak, "trimtab-service keycloak")
 
 if __name__ == "__main__":
     app()

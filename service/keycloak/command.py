@@ -20,6 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Set up the realm of Trimtab in a Keycloak, or check it. The password of Keycloak's administrator is in the"
     f" environment variable {PASSWORD_VARIABLE} or in a file.",
+    epilog="Documentation: CONSOLE/docs/reference/commands.html#trimtab-service-keycloak",
 )
 
 Url = Annotated[str, typer.Option(help="Address of Keycloak with its path, such as https://sso.example.org.")]

@@ -212,6 +212,8 @@ def test_pytest_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "test_one.py").write_text("def test_sum(benchmark):\n    benchmark(sum, range(100))\n")
     # Without the plug-ins of this project's tests, which take seconds to import.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    # It measures nothing if it finds itself among tests that run side by side.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin"]
     run([*command, "--benchmark-json=out.json", "--benchmark-max-time=0.1"], tmp_path)
     check_all("pytest-benchmark", (tmp_path / "out.json").read_text())

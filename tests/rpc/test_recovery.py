@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 
 import grpc
 import pytest
@@ -71,7 +72,24 @@ def test_waiters_are_woken_after_the_listener_lost_its_connection(own_grpc_servi
 
     tuning = own_grpc_service.tuning()
     study = create(tuning)
-    stream = tuning.WatchStudy(pb.WatchStudyRequest(study=study), timeout=PATIENCE)
+
+    def watched() -> Generator[pb.StudyEvent, None, None]:
+        """Watch as a client does: again if the connection was cut while the stream read from the database."""
+        revision = 0
+        while True:
+            stream = tuning.WatchStudy(pb.WatchStudyRequest(study=study, from_revision=revision), timeout=PATIENCE)
+            try:
+                for event in stream:
+                    if event.trials or not revision:
+                        yield event
+                    revision = event.study.revision
+            except grpc.RpcError as error:
+                if refusal_of(error).code != "database_unavailable":
+                    raise
+            finally:
+                stream.cancel()
+
+    stream = watched()
     next(stream)
     own_grpc_service.cut_connections()
     # The change comes while nobody may be listening.
@@ -81,7 +99,7 @@ def test_waiters_are_woken_after_the_listener_lost_its_connection(own_grpc_servi
     eventually(is_listening)
     tell(tuning, study, 1, 0.5)
     assert next(stream).trials[0].state == pb.TRIAL_STATE_COMPLETED
-    stream.cancel()
+    stream.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

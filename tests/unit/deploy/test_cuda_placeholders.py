@@ -1,6 +1,5 @@
 """The libraries that answer for NVIDIA's, with a PyTorch of one function."""
 
-import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -41,8 +40,7 @@ def write_missing(packages: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_replaced_and_no_function_of_it_works(packages: Path) -> None:
-    with pytest.raises(OSError, match=r"libcublas\.so\.13"):
-        ctypes.CDLL(str(packages / "torch" / "lib" / "libtorch_cuda.so"))
+    assert "libcublas.so.13: cannot open shared object file" in call(packages, "one").stderr
     write_missing(packages)
     assert call(packages, "one").stdout == "1\n"
     refused = call(packages, "create")
