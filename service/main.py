@@ -284,7 +284,9 @@ def grpc(
 
 def _one_of(number: int, metrics: str | None) -> list[str]:
     """Return the command of this number, from 0, of the processes that share a port. Later options replace earlier."""
-    command = [sys.executable, "-m", "service.main", *sys.argv[1:], "--processes", "1", "--shared-port"]
+    from service.embedded.processes import service_command
+
+    command = service_command(*sys.argv[1:], "--processes", "1", "--shared-port")
     if metrics is not None and metrics.rpartition(":")[2].isdecimal():
         host, _, port = metrics.rpartition(":")
         command += ["--metrics", f"{host}:{int(port) + number}"]

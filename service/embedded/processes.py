@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from service.embedded import out_of_memory
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
+# -P: a folder `service` in the current folder of the user is not this package.
+PYTHON = (sys.executable, "-P", "-m")
 LOG_BYTES = 5 * 1024 * 1024
 BACK_OFF_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 # A process that has run for this time is restarted without back-off.
@@ -22,6 +25,11 @@ STEADY_SECONDS = 10.0
 # A process that gives no sign of life for this time hangs. It is long, because a machine may be busy.
 HANGING_SECONDS = 60.0
 LONGEST_LOOK_SECONDS = 2.0
+
+
+def service_command(*arguments: str) -> list[str]:
+    """Return the command line of `trimtab-service ARGUMENTS`."""
+    return [*PYTHON, "service.main", *arguments]
 
 
 def start(

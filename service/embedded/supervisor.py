@@ -20,12 +20,10 @@ import psycopg
 from service.core.addresses import is_loopback
 from service.core.predecessor import NAME_VARIABLE
 from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
-from service.embedded.processes import Child, stop
+from service.embedded.processes import PYTHON, Child, service_command, stop
 from service.embedded.signals import Waiting
 
 DATABASE = "trimtab"
-# -P: a folder `service` in the current folder of the user is not this package.
-PYTHON = (sys.executable, "-P", "-m")
 # A busy machine needs most of a minute for each step.
 START_SECONDS = 180.0
 # A service that has just been killed may still hold its ports.
@@ -133,21 +131,21 @@ class Supervisor:
         else:
             environment.setdefault("TRIMTAB_ALLOWED_HOSTS", host)
         as_owner = environment | {"TRIMTAB_OWNER_DATABASE_URL": postgres.url(DATABASE, OWNER)}
-        self._run_once("migrate", _service("migrate"), as_owner, self._logs / "migrate.log")
+        self._run_once("migrate", service_command("migrate"), as_owner, self._logs / "migrate.log")
         rpc = ["grpc", "--host", host, "--port", str(grpc_port), *(["--plaintext"] if self._options.plaintext else [])]
-        self._add(self._child("web", _service("web", "--host", host, "--port", str(port)), environment))
-        self._add(self._child("grpc", _service(*rpc), environment))
+        self._add(self._child("web", service_command("web", "--host", host, "--port", str(port)), environment))
+        self._add(self._child("grpc", service_command(*rpc), environment))
         found = {"pid": os.getpid(), "console": console, "grpc": address, "database_url": environment["DATABASE_URL"]}
         (self._data / "service.json").write_text(json.dumps(found))
         announce = [*PYTHON, "service.embedded.announce", console, address]
         self._run_once("announce", announce, environment, None)
         # These start last, because importing PyTorch would slow the start of the others. Operations wait meanwhile.
-        self._add(self._child("beat", _service("beat"), environment))
+        self._add(self._child("beat", service_command("beat"), environment))
         for number in range(1, self._options.workers + 1):
             name = "worker" if self._options.workers == 1 else f"worker-{number}"
             # All workers of earlier runs are gone too, and this one replaces the one of its number.
             named = environment | {NAME_VARIABLE: f"worker-{number}"}
-            self._add(self._child(name, _service("worker"), named))
+            self._add(self._child(name, service_command("worker"), named))
 
     def _prepare_database(self, postgres: Postgres, server: Child) -> None:
         """Wait for PostgreSQL and make the database; again if a connection breaks meanwhile. Raises RuntimeError."""
@@ -232,10 +230,6 @@ class Lock:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _service(*arguments: str) -> list[str]:
-    return [*PYTHON, "service.main", *arguments]
 
 
 def _write_secret_once(path: Path) -> None:
