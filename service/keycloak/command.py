@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +11,9 @@ import typer
 
 from service.keycloak import realm as realms
 from service.keycloak.server import KeycloakError, Server
+from service.tenancy.principal import SLUG, SLUG_FORM
 
 PASSWORD_VARIABLE = "KEYCLOAK_ADMIN_PASSWORD"
-SLUG = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -119,7 +118,5 @@ def _password(file: Path | None) -> str:
 def _checked(tenants: list[str]) -> list[str]:
     for tenant in tenants:
         if not SLUG.fullmatch(tenant):
-            raise KeycloakError(
-                f"--tenant: {tenant!r} is not the short name of a tenant. Use lower-case letters, digits and hyphens."
-            )
+            raise KeycloakError(f"--tenant: {tenant!r} is not the short name of a tenant. Allowed: {SLUG_FORM}.")
     return tenants

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+# The short name of a tenant.
+SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+SLUG_FORM = "1 to 63 of a-z, 0-9 and -, the first and the last no -"
 
 
 class Role(StrEnum):

@@ -6,7 +6,6 @@ tenant or an operator's (`Action.TENANT_MANAGE`). Deleting takes the tables' own
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,11 +17,10 @@ from django.db.models.functions import Now
 from service.core.errors import AlreadyExists, Forbidden, InvalidInput, NotFound
 from service.tenancy import access, audit, limits
 from service.tenancy.models import Tenant
-from service.tenancy.principal import NO_TENANT, Principal
+from service.tenancy.principal import NO_TENANT, SLUG, SLUG_FORM, Principal
 
 # How long after a tenant was disabled a process may still accept its users, in seconds.
 TRUST_SECONDS = 5.0
-_SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _open: dict[int, float] = {}
 
 
@@ -72,8 +70,8 @@ def get(slug: str) -> Tenant:
 
 def create(principal: Principal, slug: str, name: str = "") -> Tenant:
     """Create a tenant and return it. Raises InvalidInput, AlreadyExists (`tenant_exists`)."""
-    if not _SLUG.fullmatch(slug):
-        raise InvalidInput("slug", slug, "1 to 63 of a-z, 0-9 and -, the first and the last no -")
+    if not SLUG.fullmatch(slug):
+        raise InvalidInput("slug", slug, SLUG_FORM)
     _check_name(name)
     try:
         with access.work(principal):
