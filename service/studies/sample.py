@@ -1,4 +1,4 @@
-"""Trials for charts: a sample of a long study that shows what all trials would, at a bounded cost."""
+"""Trials for charts: a uniform sample of a long study, so that a plot of it has the shape of a plot of all trials."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
-LEAST, MOST = 200, 10_000
-# How many of the latest trials and of the open trials are always shown.
-_LATEST, _OPEN = 200, 1000
+LEAST, MOST = 200, 20_000
+# The most open trials that are added to a sample.
+_OPEN = 1000
 
 # Each part of it gives numbers of trials. A metric's name is a parameter of the statement, never part of its text.
 _SCOPE = """
@@ -20,13 +20,10 @@ WITH scope AS (
     WHERE tenant_id = %s AND study_id = %s AND revision <= %s AND number BETWEEN %s AND %s
 )
 """
-_STATES = "(SELECT DISTINCT ON (bucket, state) number FROM scope ORDER BY bucket, state, number)"
-_NEWEST = "(SELECT number FROM scope ORDER BY number DESC LIMIT %s)"
+# The hash of the number decides, so that a sample does not follow a pattern of the search, such as every fourth trial
+# being a replicate. The same trials are chosen each time.
+_UNIFORM = "(SELECT DISTINCT ON (bucket) number FROM scope ORDER BY bucket, hashint8(number), number)"
 _RUNNING = "(SELECT number FROM scope WHERE state IN ('REQUESTED', 'ACTIVE') ORDER BY number LIMIT %s)"
-_EXTREME = """
-(SELECT DISTINCT ON (bucket) number FROM scope WHERE state = 'COMPLETED' AND metrics ->> %s IS NOT NULL
-ORDER BY bucket, (metrics ->> %s)::float8 {}, number)
-"""
 _STEPS = """
 (SELECT number FROM (
     SELECT number, value, {}(value) OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
@@ -40,8 +37,9 @@ def sample(principal: Principal, study: Study, *, most: int, first: int = 1, las
     """Return trials of a study from number `first` to `last`, by number, as of its revision: all if there are at most
     `most`, otherwise about `most`.
 
-    For each stretch of numbers a sample keeps the best and the worst value of each objective and a trial of each state.
-    It also keeps all trials that were the best so far, open trials and the latest trials. Raises InvalidInput.
+    A sample has one trial of each of `most` equal intervals of numbers, chosen without regard to its result. Extreme
+    values therefore have the share that they have among all trials. Added to these are the trials that were the best so
+    far, which the curve of the best needs, and the open trials. Raises InvalidInput.
     """
     if not LEAST <= most <= MOST:
         raise InvalidInput("most", most, f"{LEAST} to {MOST}")
@@ -53,14 +51,11 @@ def sample(principal: Principal, study: Study, *, most: int, first: int = 1, las
     )
     if end - first < most:
         return list(found.order_by("number"))
-    objectives = spec_of(study).problem.objectives
-    buckets = max(1, most // (2 * len(objectives) + 2))
-    parts: list[tuple[str, tuple[str | int, ...]]] = [(_STATES, ()), (_NEWEST, (_LATEST,)), (_RUNNING, (_OPEN,))]
-    for objective in objectives:
+    parts: list[tuple[str, tuple[str | int, ...]]] = [(_UNIFORM, ()), (_RUNNING, (_OPEN,))]
+    for objective in spec_of(study).problem.objectives:
         metric, least = objective.metric, objective.goal == "minimize"
-        parts += [(_EXTREME.format(way), (metric, metric)) for way in ("ASC", "DESC")]
-        parts.append((_STEPS.format("min" if least else "max", "<" if least else ">"), (metric, buckets)))
+        parts.append((_STEPS.format("min" if least else "max", "<" if least else ">"), (metric, most)))
     sql = _SCOPE + " UNION ".join(part for part, _ in parts)
-    scope = (first, buckets, end - first + 1, principal.tenant_id, study.pk, study.revision, first, end)
+    scope = (first, most, end - first + 1, principal.tenant_id, study.pk, study.revision, first, end)
     numbers = access.ask(principal, sql, (*scope, *(one for _, parameters in parts for one in parameters)))
     return list(found.filter(number__in=[number for (number,) in numbers]).order_by("number"))

@@ -88,11 +88,11 @@ def test_the_json_has_the_spec_and_all_trials(api: Api, table: str) -> None:
     assert taken["trials"] == api.ok("GET", "/studies/s/trials")["trials"]
 
 
-def test_a_sample_keeps_extreme_values_failures_and_the_latest_trials(api: Api, study: Create) -> None:
+def test_a_sample_has_the_shape_of_all_trials_and_every_best_so_far(api: Api, study: Create) -> None:
     study()
-    values = [10.0 + number % 7 for number in range(1, 5001)]
-    # A single best, a single worst, and a single failure.
-    values[1233], values[4321] = 1.0, 500.0
+    # One trial of twenty is slow, in a rhythm that a sample of every tenth trial would follow.
+    values = [100.0 if number % 20 == 0 else 10.0 + number % 7 for number in range(1, 5001)]
+    values[1233] = 1.0
     tenant = Tenant._default_manager.get(slug="default")
     with acting(tenant.pk):
         row = Study._default_manager.get(name="s")
@@ -115,10 +115,16 @@ def test_a_sample_keeps_extreme_values_failures_and_the_latest_trials(api: Api, 
         )
         row.next_number = 5001
         row.save()
-    found = {trial["number"]: trial for trial in api.ok("GET", "/studies/s/sample?most=400")["trials"]}
-    assert 300 < len(found) < 900
-    assert {1, 1234, 4322, 2222, *range(4801, 5001)} <= set(found)
-    assert list(found) == sorted(found)
+    trials = api.ok("GET", "/studies/s/sample?most=500")["trials"]
+    found = [trial["number"] for trial in trials]
+    assert found == sorted(found)
+    assert {1, 7, 1234} <= set(found), "each trial that was the best so far"
+    assert 500 <= len(found) <= 510
+    # Every part of the study has its share, and so has each kind of result.
+    assert all(45 <= sum(begin < number <= begin + 500 for number in found) <= 55 for begin in range(0, 5000, 500))
+    slow = sum(trial["metrics"]["seconds"] == 100.0 for trial in trials if trial["metrics"])
+    assert 0.02 < slow / len(found) < 0.09, "the truth is 0.05"
+    assert [trial["number"] for trial in api.ok("GET", "/studies/s/sample?most=500")["trials"]] == found
     # Small enough a stretch comes whole.
     near = api.ok("GET", "/studies/s/sample?most=400&first=1000&last=1399")["trials"]
     assert [trial["number"] for trial in near] == list(range(1000, 1400))
