@@ -1,25 +1,27 @@
-"""Stores on a waiting trial why it waits: no online agent offers what it needs, or those that do are busy."""
+"""Why trials wait: no online agent offers what they need, or those that do are busy. Their place in the queue."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models import F
 from django.db.models.functions import Now
 
-from service.core.lifecycle import LeaseState, TrialState
+from service.core.lifecycle import LeaseState, StudyState, TrialState
 from service.fleet.components import misfit
 from service.fleet.models import Agent, Lease
 from service.studies import actions
 from service.studies.change import Deleted, changing
 from service.studies.isolated import isolated
 from service.studies.models import Study, Trial
+from service.studies.selectors import NO_AGENT, TURN
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
-WAITS = "Waits for an agent"
 # The number of studies in one sweep, latest change first, and the number of trials explained in each study.
 _MOST_STUDIES = 200
 _MOST_TRIALS = 100
@@ -27,6 +29,52 @@ _MOST_TRIALS = 100
 _USUAL_WAIT = timedelta(seconds=10)
 # The number of names in such a reason.
 _MOST_NAMES = 3
+# The number of studies among which a place in the queue is counted.
+_MOST_QUEUED = 500
+_PLACES = ("next", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a study with waiting trials and no running one waits for.
+
+    `reason` is a complete sentence, empty if nothing waits or an agent is about to take a trial. `place` is the place
+    among the studies that wait for the same agents, from 1; None if no online agent fits or one is free.
+    """
+
+    reason: str = ""
+    place: int | None = None
+
+
+def standing(principal: Principal, study: Study) -> Standing:
+    """Return what a study waits for at this moment, with its place in the queue."""
+    if study.state != StudyState.ACTIVE or not study.component or not study.requested_count or study.active_count:
+        return Standing()
+    online = _online(principal)
+    if reason := why(study, online):
+        return Standing(reason)
+    reason = busy(study, online, _running(principal, online))
+    if not reason:
+        return Standing()
+    place = _place(principal, study, _fitting(study, online))
+    named = _PLACES[place - 1] if place <= len(_PLACES) else f"number {place}"
+    return Standing(f"{reason} It is {named} in the queue.", place)
+
+
+def _place(principal: Principal, study: Study, fitting: Sequence[Agent]) -> int:
+    """Return the place of a study in the order in which `grants.py` gives its agents to studies."""
+    queued = access.rows(Study, principal).filter(
+        state=StudyState.ACTIVE, requested_count__gt=0, active_count__lt=F("parallelism")
+    )
+    ahead = 0
+    turns = queued.order_by(F("last_granted_at").asc(nulls_first=True), "pk").only(
+        "pk", "component", "digest", "application"
+    )
+    for other in turns[:_MOST_QUEUED]:
+        if other.pk == study.pk:
+            break
+        ahead += any(not misfit(agent, other.component, other.digest, other.application) for agent in fitting)
+    return ahead + 1
 
 
 def tell() -> None:
@@ -39,8 +87,7 @@ def tell() -> None:
 
 
 def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
-    silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
-    online = list(access.rows(Agent, principal).filter(last_seen_at__gt=Now() - silence))
+    online = _online(principal)
     waiting = access.rows(Trial, principal).filter(study_id__in=studies, state=TrialState.REQUESTED)
     reported = set(waiting.values_list("study_id", "reason").distinct())
     long = set(waiting.filter(created_at__lt=Now() - _USUAL_WAIT).values_list("study_id", flat=True).distinct())
@@ -53,31 +100,36 @@ def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
                 _write(study, reason)
 
 
+def _online(principal: Principal) -> list[Agent]:
+    silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
+    return list(access.rows(Agent, principal).filter(last_seen_at__gt=Now() - silence))
+
+
 def why(study: Study, online: Sequence[Agent]) -> str:
     """Return what the study needs and no online agent offers; empty if one agent offers all of it."""
     if not online:
-        return f"{WAITS}: none is online."
+        return f"{NO_AGENT}: none is online."
     if not (ready := [agent for agent in online if not agent.draining]):
-        return f"{WAITS}: those online take no more trials, since they are being drained."
+        return f"{NO_AGENT}: those online take no more trials, since they are being drained."
     online = ready
     offers = [(agent, component) for agent in online for component in agent.components]
     named = [(agent, component) for agent, component in offers if component["name"] == study.component]
     if not named:
         return (
-            f"{WAITS} that offers component {study.component!r}; those online offer"
+            f"{NO_AGENT} that offers component {study.component!r}; those online offer"
             f" {_listed({str(component['name']) for _, component in offers})}."
         )
     same = [one for one in named if study.digest in ("", one[1]["digest"])]
     if not same:
         others = {f"{str(component['digest'])[:12]} ({agent.name})" for agent, component in named}
         return (
-            f"{WAITS} that offers component {study.component!r} with digest {study.digest[:12]}; those online have"
+            f"{NO_AGENT} that offers component {study.component!r} with digest {study.digest[:12]}; those online have"
             f" {_listed(others)}. Its files have been changed since: bring them back, or create a new study."
         )
     if study.application and not any(study.application in component["applications"] for _, component in same):
         known = {str(name) for _, component in same for name in component["applications"]}
         return (
-            f"{WAITS} whose component {study.component!r} has application {study.application!r};"
+            f"{NO_AGENT} whose component {study.component!r} has application {study.application!r};"
             f" those online have {_listed(known)}."
         )
     return ""
@@ -88,16 +140,18 @@ def busy(study: Study, online: Sequence[Agent], running: Mapping[int, Sequence[s
 
     `running`: by agent, the name of the study of each trial that it runs.
     """
-    fitting = [
-        agent
-        for agent in online
-        if not agent.draining and not misfit(agent, study.component, study.digest, study.application)
-    ]
+    fitting = _fitting(study, online)
     if not fitting or any(len(running.get(agent.pk, ())) < agent.slots for agent in fitting):
         return ""
     said = [f"{agent.name} is busy with {_some(set(running[agent.pk]))}" for agent in fitting[:_MOST_NAMES]]
     more = len(fitting) - len(said)
-    return f"{WAITS}: {'; '.join(said)}{f'; and {more} more are busy' if more else ''}."
+    return f"{TURN}: {'; '.join(said)}{f'; and {more} more are busy' if more else ''}."
+
+
+def _fitting(study: Study, online: Sequence[Agent]) -> list[Agent]:
+    """Return the agents that would take a trial of the study if they had a free slot."""
+    needs = (study.component, study.digest, study.application)
+    return [agent for agent in online if not agent.draining and not misfit(agent, *needs)]
 
 
 def _running(principal: Principal, online: Sequence[Agent]) -> dict[int, list[str]]:
@@ -125,7 +179,7 @@ def _write(found: Study, reason: str) -> None:
 
 def _is_news(before: str, reason: str) -> bool:
     """Return whether to store this reason. The reason of a failed attempt is more important, so it stays."""
-    return before != reason and (not before or before.startswith(WAITS))
+    return before != reason and (not before or before.startswith((NO_AGENT, TURN)))
 
 
 def _listed(names: set[str]) -> str:

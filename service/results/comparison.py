@@ -1,4 +1,4 @@
-"""The comparison of studies with a common metric: the best single run so far after each trial, and the results."""
+"""The comparison of studies with a common metric: their curves, results, configurations and settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 from service.core.errors import InvalidInput, NotFound
 from service.core.lifecycle import TrialState
 from service.core.problem import Goal
+from service.core.space import Configuration
+from service.results.analysis import analyse
+from service.results.better import Better, Runs, Setting, best_in, compare_runs, different_settings, runs_of
 from service.studies import selectors
 from service.studies.models import StudySummary, Trial
 from service.studies.specs import spec_of
@@ -25,6 +28,8 @@ class Curve:
 
     `trials` is the number of trials with a value, and `last_number` the number of the last of them. `objective` is the
     metric's progress from the study's summary, in the numbers of the verdict; None before there is one.
+    `configuration` is the recommended one, with several objectives the best in the metric; None before the first
+    result. `default` is the default configuration of the space.
     """
 
     study: str
@@ -33,6 +38,8 @@ class Curve:
     trials: int
     last_number: int
     objective: Mapping[str, Any] | None
+    configuration: Configuration | None
+    default: Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Comparison:
     """The curves of one metric.
 
     `metrics` holds the metrics that all studies have as objectives, `missing` the names for which no study exists.
+    `better` says for each study but the first whether its result is better than that of the first. Studies with another
+    unit than the first are left out. `settings` are those in which the studies differ.
     """
 
     metric: str
@@ -47,6 +56,8 @@ class Comparison:
     metrics: Sequence[str]
     curves: Sequence[Curve]
     missing: Sequence[str]
+    better: Sequence[Better]
+    settings: Sequence[Setting]
 
 
 def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Comparison:
@@ -81,7 +92,8 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
     sign = 1.0 if chosen.goal == "minimize" else -1.0
     summaries = access.rows(StudySummary, principal).filter(study_id__in=[study.pk for study in studies])
     progress = dict(summaries.values_list("study_id", "objectives"))
-    curves = []
+    curves: list[Curve] = []
+    runs: list[Runs] = []
     for study, spec in zip(studies, specs, strict=True):
         completed = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
         steps: list[tuple[int, float]] = []
@@ -94,7 +106,33 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
             count, last = count + 1, number
             if not steps or sign * value < sign * steps[-1][1]:
                 steps.append((number, value))
-        unit = next(one.unit for one in spec.problem.objectives if one.metric == chosen.metric)
+        own = next(one for one in spec.problem.objectives if one.metric == chosen.metric)
         objective = next((one for one in progress.get(study.pk, ()) if one["metric"] == chosen.metric), None)
-        curves.append(Curve(study.name, unit, steps, count, last, objective))
-    return Comparison(chosen.metric, chosen.goal, [objective.metric for objective in common], curves, missing)
+        analysis = analyse(principal, study, may_lag=True)
+        runs.append(runs_of(principal, study, analysis, own))
+        curves.append(
+            Curve(
+                study=study.name,
+                unit=own.unit,
+                steps=steps,
+                trials=count,
+                last_number=last,
+                objective=objective,
+                configuration=best_in(analysis, own),
+                default=spec.problem.space.default(),
+            )
+        )
+    first = (curves[0].study, runs[0])
+    return Comparison(
+        metric=chosen.metric,
+        goal=chosen.goal,
+        metrics=[objective.metric for objective in common],
+        curves=curves,
+        missing=missing,
+        better=[
+            compare_runs((curve.study, own_runs), first, chosen.goal, len(curves) - 1)
+            for curve, own_runs in zip(curves[1:], runs[1:], strict=True)
+            if curve.unit == curves[0].unit
+        ],
+        settings=different_settings([spec.to_json() for spec in specs]),
+    )

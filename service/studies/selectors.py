@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import Count, F, Func, Q, QuerySet, Value
+from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -43,10 +43,10 @@ SORTS: Mapping[str, tuple[Any, float | None]] = {
     "created": (F("created_at"), None),
     "updated": (F("updated_at"), None),
 }
-# Studies that are paused with a reason, and active studies on agents with waiting trials and no running one.
-NEEDS_ATTENTION = Q(state=StudyState.PAUSED) & ~Q(state_reason="") | Q(
-    state=StudyState.ACTIVE, parallelism__isnull=False, requested_count__gt=0, active_count=0
-)
+# The reasons of waiting trials begin with these words: no online agent fits, or all that do are busy.
+NO_AGENT, TURN = "Waits for an agent", "Waits for its turn"
+# A study whose trials wait and in which nothing has changed for so long needs a person.
+_STUCK = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def list_studies(
     if tags:
         studies = studies.filter(tags__contains=list(tags))
     if attention:
-        studies = studies.filter(NEEDS_ATTENTION)
+        studies = studies.filter(_needs_attention(principal))
     total = studies.count()
     studies = studies.select_related("summary")
     if sort == NEWEST:
@@ -175,6 +175,20 @@ def list_studies(
     size = pages.check_size(page_size)
     items = list(_sorted(studies, sort, page_token)[: size + 1])
     return Page(items[:size], _sorted_token(items[size - 1]) if len(items) > size else "", total)
+
+
+def _needs_attention(principal: Principal) -> Q:
+    """Return the condition on studies that need an action of a person to continue.
+
+    They are paused with a reason, or their trials wait while none runs: because no online agent fits, or for minutes
+    without a known reason. A study that waits for its turn on a busy agent needs nothing.
+    """
+    waiting = access.rows(Trial, principal).filter(study_id=OuterRef("pk"), state=TrialState.REQUESTED)
+    waits = Q(state=StudyState.ACTIVE, parallelism__isnull=False, requested_count__gt=0, active_count=0)
+    unfit = Exists(waiting.filter(reason__startswith=NO_AGENT))
+    queued = Exists(waiting.filter(reason__startswith=TURN))
+    stuck = Q(updated_at__lt=timezone.now() - _STUCK) & ~queued
+    return Q(state=StudyState.PAUSED) & ~Q(state_reason="") | waits & (unfit | stuck)
 
 
 def _sorted(studies: QuerySet[Study], sort: str, token: str) -> QuerySet[Study]:
@@ -232,7 +246,7 @@ def study_facets(principal: Principal) -> Facets:
         applications=counted("application"),
         owners=counted("owner"),
         tags=sorted((str(tag), int(count)) for tag, count in tags),
-        attention=studies.filter(NEEDS_ATTENTION).count(),
+        attention=studies.filter(_needs_attention(principal)).count(),
     )
 
 

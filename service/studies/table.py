@@ -11,6 +11,7 @@ from django.db.models.expressions import CombinedExpression, RawSQL
 from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
+from service.studies.conditions import MOST_CONDITIONS, condition
 from service.studies.models import Study, Trial
 from service.studies.selectors import check_states
 from service.studies.specs import spec_of
@@ -51,13 +52,14 @@ def rows(
     descending: bool = False,
     states: Sequence[str] = (),
     reason: str | None = None,
+    where: Sequence[str] = (),
     offset: int = 0,
     size: int = 0,
 ) -> TrialRows:
     """Return a page of trials by `order`: number, state, agent, duration, metric:NAME or param:NAME.
 
     Trials without a value come last. `reason` selects trials that ended for this reason; "" selects trials without a
-    reason. Raises InvalidInput.
+    reason. `where`: conditions that all hold, such as "param:threads > 8" (`conditions.py`). Raises InvalidInput.
     """
     if not 0 <= offset <= _FURTHEST:
         raise InvalidInput("offset", offset, f"0 to {_FURTHEST}")
@@ -66,8 +68,13 @@ def rows(
         found = found.filter(state__in=check_states(states, list(TrialState)))
     if reason is not None:
         found = found.filter(reason=reason)
+    if len(where) > MOST_CONDITIONS:
+        raise InvalidInput("where", list(where), f"at most {MOST_CONDITIONS} conditions")
+    space = spec_of(study).whole_space
+    for text in where:
+        found = found.filter(condition(text, space))
     total = found.count()
-    ordered = _ordered(found, spec_of(study).whole_space, order, descending)
+    ordered = _ordered(found, space, order, descending)
     return TrialRows(list(ordered[offset : offset + check_size(size)]), total)
 
 

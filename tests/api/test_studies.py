@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from service.fleet import waiting
 from service.planning.create import create_study
 from service.results import analysis, summaries
 from tests.api.conftest import SPEC, Api, summarise_all
@@ -267,6 +268,11 @@ def test_paused_studies_and_studies_without_agents_need_attention(api: Api, stud
     study("nobody-has-it", execution={"component": "gcc-flags"})
     study("paused")
     api.ok("PATCH", "/studies/paused", {"state": "PAUSED", "reason": "Ten failures in a row."})
+    waiting.tell()
+    assert api.ok("GET", "/studies/nobody-has-it/queue") == {
+        "reason": "Waits for an agent: none is online.",
+        "place": None,
+    }
     assert names(api, "attention=true&sort=name") == ["nobody-has-it", "paused"]
     assert api.ok("GET", "/study-facets")["attention"] == 2
 
@@ -317,6 +323,30 @@ def test_studies_are_compared_by_an_objective_that_they_share(api: Api, study: C
     refused = api.refused(400, "nothing_in_common", "GET", "/comparison?study=never&study=a&study=c")
     assert refused["data"]["missing"] == ["never"]
     api.refused(404, "study_not_found", "GET", "/comparison?study=never&study=c2")
+
+
+def test_a_comparison_says_what_differs_and_which_study_is_better(api: Api, study: Create) -> None:
+    study("a")
+    study("b", algorithm={"name": "ga"})
+    study("few")
+    for shift in range(8):
+        for name, x, seconds in (("a", 0.1, 2.0), ("b", 0.2, 1.0)):
+            body = {"params": {"x": x, "n": 4}, "metrics": {"seconds": seconds + shift / 100}}
+            api.ok("POST", f"/studies/{name}/trials", body)
+    api.ok("POST", "/studies/few/trials", {"params": {"x": 0.3, "n": 4}, "metrics": {"seconds": 0.5}})
+    found = api.ok("GET", "/comparison?study=a&study=b&study=few")
+    assert [curve["configuration"]["x"] for curve in found["curves"]] == [0.1, 0.2, 0.3]
+    settings = {setting["name"]: setting["values"] for setting in found["settings"]}
+    assert settings["algorithm.name"] == ["random", "ga", "random"]
+    assert not any(name.startswith("space.") for name in settings), "the spaces are equal"
+    better, few = found["better"]
+    assert (better["study"], better["against"], better["answer"]) == ("b", "a", "better")
+    assert better["low"] < 0.5 < better["high"] + 0.01
+    assert (better["runs"], better["against_runs"]) == (8, 8)
+    assert not better["fair"], "these runs have chosen the configurations"
+    assert (few["answer"], few["gain"], few["runs"]) == ("not yet known", None, 1)
+    (worse,) = api.ok("GET", "/comparison?study=b&study=a")["better"]
+    assert (worse["study"], worse["answer"]) == ("a", "worse")
 
 
 def measured(api: Api, name: str, *values: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 
@@ -59,6 +60,31 @@ def test_rows_are_filtered_and_paged(api: Api, table: str) -> None:
     assert numbers(api, "state=FAILED") == [5, 6]
     assert numbers(api, "state=FAILED&reason=") == [6]
     api.refused(400, "invalid_argument", "GET", "/studies/s/table?offset=-1")
+
+
+def test_rows_are_filtered_by_conditions_on_any_column(api: Api, table: str) -> None:
+    def where(*conditions: str) -> list[int]:
+        return numbers(api, urlencode([("where", one) for one in conditions]))
+
+    # As numbers: 100 is more than 9.5, and 9 is not.
+    assert where("param:x > 9.5", "metric:seconds > 0") == [1, 3]
+    assert where("param:x>9.5", "metric:seconds <= 2") == [3]
+    assert where("param:mode = =b", "number < 4") == [1, 2, 3]
+    assert where("param:mode = =b' OR 1=1 --") == []
+    assert where("number >= 4", "metric:seconds != 1") == [4, 5], "a trial without a value has another one"
+    assert where("origin ~ UGGEST", "number > 4") == [5]
+    assert where("duration < 0") == []
+    for wrong in (
+        "param:y > 1",
+        "param:x",
+        "param:x > many",
+        "param:x ~ 1",
+        "param:mode < b",
+        "metric: > 1",
+        "state > 1",
+    ):
+        refusal = api.refused(400, "invalid_argument", "GET", "/studies/s/table?" + urlencode({"where": wrong}))
+        assert (refusal["data"]["field"], refusal["data"]["value"]) == ("where", wrong)
 
 
 def test_failures_are_counted_by_their_reason(api: Api, table: str) -> None:

@@ -36,6 +36,7 @@ class TrialTable(View):
             descending=query["descending"],
             states=query["state"],
             reason=query["reason"],
+            where=query["where"],
             offset=query["offset"],
             size=query["page_size"],
         )

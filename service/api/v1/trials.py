@@ -23,6 +23,7 @@ from service.api.v1.serializers.trials import (
     LeaseSerializer,
     MeasurementSerializer,
     ReportMeasurementSerializer,
+    StandingSerializer,
     StopTrialSerializer,
     TrialDetailSerializer,
     TrialListSerializer,
@@ -32,6 +33,7 @@ from service.api.v1.serializers.trials import (
 from service.api.views import View
 from service.core.errors import InvalidInput
 from service.fleet.selectors import leases_of
+from service.fleet.waiting import standing
 from service.studies import selectors
 from service.tenancy.pages import check_size
 from service.tenancy.permissions import Action
@@ -91,7 +93,12 @@ class TrialList(View):
 class TrialQueue(View):
     """/studies/NAME/queue"""
 
-    actions = {"POST": Action.TRIAL_SUGGEST}
+    actions = {"GET": Action.STUDY_READ, "POST": Action.TRIAL_SUGGEST}
+
+    @extend_schema(operation_id="getStanding", responses=StandingSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Get what a study with waiting trials and no running one waits for, and its place in the queue."""
+        return Response(StandingSerializer(standing(self.principal, selectors.get_study(self.principal, name))).data)
 
     @extend_schema(
         operation_id="enqueueTrials", request=EnqueueTrialsSerializer, responses={201: EnqueuedTrialsSerializer}

@@ -12,7 +12,8 @@ from django.db.models.functions import Now
 
 from service.fleet import grants, runs, waiting
 from service.fleet.models import Agent, Lease
-from service.studies.models import Trial
+from service.studies.models import Study, Trial
+from service.studies.selectors import list_studies
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import enqueue
@@ -114,7 +115,20 @@ def test_a_trial_says_which_agent_is_busy(principal: Principal, agent: str) -> N
     assert trial(principal, waits, 1).reason == "", "a short wait is normal"
     access.rows(Trial, principal).update(created_at=Now() - timedelta(minutes=1))
     waiting.tell()
-    assert trial(principal, waits, 1).reason == f"Waits for an agent: agent-1 is busy with {grant.study}."
+    reason = f"Waits for its turn: agent-1 is busy with {grant.study}."
+    assert trial(principal, waits, 1).reason == reason
+    third, other = create(principal), create(principal, component="other")
+    assert waiting.standing(principal, study(principal, waits)) == waiting.Standing(
+        f"{reason} It is next in the queue.", 1
+    )
+    assert waiting.standing(principal, study(principal, third)).place == 2, "studies of other components do not count"
+    assert waiting.standing(principal, study(principal, grant.study)) == waiting.Standing()
+    assert waiting.standing(principal, study(principal, other)).place is None
+    waiting.tell()
+    attention = list_studies(principal, attention=True).items
+    assert [one.name for one in attention] == [other], "a study in the queue needs nobody"
+    access.rows(Study, principal).update(updated_at=Now() - timedelta(minutes=10))
+    assert [one.name for one in list_studies(principal, attention=True, sort="created").items] == [third, other]
     register(principal, "agent-2", slots=1)
     waiting.tell()
     assert trial(principal, waits, 1).reason == "", "another agent is free"

@@ -192,6 +192,19 @@ class EnqueueTrialsSerializer(Input):
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
 
 
+class StandingSerializer(serializers.Serializer[Any]):
+    """What a study with waiting trials and no running one waits for."""
+
+    reason = serializers.CharField(
+        help_text='"Waits for its turn: node-a is busy with gcc. It is third in the queue."; empty: it does not wait.'
+    )
+    place = serializers.IntegerField(
+        allow_null=True,
+        help_text="Place among the studies that wait for the same agents, from 1; null: no online agent fits, or one"
+        " is free.",
+    )
+
+
 class EnqueuedTrialsSerializer(serializers.Serializer[Any]):
     """The trials that were enqueued."""
 
