@@ -38,7 +38,7 @@ from trimtab.method import (
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StudyState
-from trimtab.trial import Measurement, Trial, TrialState
+from trimtab.trial import Measurement, Note, Trial, TrialState
 
 if TYPE_CHECKING:
     from trimtab.study import Study
@@ -67,6 +67,7 @@ __all__ = [
     "Maximize",
     "Measurement",
     "Minimize",
+    "Note",
     "Objective",
     "ObjectiveGain",
     "Ordinal",

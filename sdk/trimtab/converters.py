@@ -45,7 +45,7 @@ from trimtab.spec import (
     StudyStatus,
 )
 from trimtab.structs import from_struct, to_struct
-from trimtab.trial import Measurement, Trial, TrialState
+from trimtab.trial import Measurement, Note, Trial, TrialState
 
 _VERDICT_LEVELS = {
     pb.VerdictLevel.Value("VERDICT_LEVEL_" + level.upper().replace(" ", "_")): level for level in VerdictLevel
@@ -672,6 +672,19 @@ def _from_params(space: Sequence[Parameter], message: Mapping[str, pb.Value]) ->
     values = cast(space, {name: from_value(value) for name, value in sorted(message.items())})
     known = {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
     return {**known, **values}
+
+
+def from_note(message: pb.Note) -> Note:
+    """Return a note."""
+    return Note(
+        study=message.study,
+        trial=message.trial or None,
+        text=message.text,
+        tags=tuple(message.tags),
+        attributes={name: from_value(value) for name, value in sorted(message.attributes.items())},
+        changed_by=message.changed_by,
+        changed_at=from_time(message.changed_at) if message.HasField("changed_at") else None,
+    )
 
 
 def _from_measurement(message: pb.Measurement) -> Measurement:

@@ -18,7 +18,7 @@ from trimtab.objective import Objective
 from trimtab.space import Parameter, Params
 from trimtab.spec import EarlierTrials, Outside, StudySpec, StudyState, StudyStatus
 from trimtab.transport import Transport
-from trimtab.trial import Trial, TrialState
+from trimtab.trial import Note, Trial, TrialState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -279,6 +279,58 @@ class Study:
         stopped = self._transport.call(self._stub.StopTrial, request)
         self._held.release(number)
         return converters.from_trial(self.spec.space, stopped)
+
+    def set_user_attr(self, trial: Trial | int, name: str, value: object) -> Note:
+        """Keep a value of your own with a trial, and return the trial's note. None removes the value.
+
+        For example:
+
+            study.set_user_attr(trial, "power", 215.5)
+
+        The value is a number, a text or a bool. It changes nothing that is measured, at any time, also after the end
+        of the trial. The console and `Study.notes` show it.
+
+        Raises:
+            InvalidInput: the name has other characters than letters, digits, spaces and . _ : / -, or the value is too
+                long.
+        """
+        return self.note(trial, attributes={name: value})
+
+    def note(
+        self,
+        trial: Trial | int | None = None,
+        text: str | None = None,
+        *,
+        tags: Sequence[str] | None = None,
+        attributes: Mapping[str, object] | None = None,
+    ) -> Note:
+        """Change the note of a trial, or without a trial of the study, and return it.
+
+        Args:
+            trial: the trial or its number.
+            text: Markdown, which replaces the text of the note. None keeps it.
+            tags: replace the tags of the trial. None keeps them.
+            attributes: values that are added to those of the note. The value None removes one.
+        """
+        given = dict(attributes or {})
+        request = pb.ChangeNoteRequest(
+            study=self.name,
+            trial=0 if trial is None else _number(trial),
+            text=text,
+            tags=None if tags is None else pb.Tags(tags=tags),
+            set_attributes={
+                name: converters.to_value(f"attributes.{name}", value)
+                for name, value in given.items()
+                if value is not None
+            },
+            remove_attributes=[name for name, value in given.items() if value is None],
+        )
+        return converters.from_note(self._transport.call(self._stub.ChangeNote, request))
+
+    def notes(self) -> list[Note]:
+        """Return the note of the study and those of its trials, at most 1,000, the latest change first."""
+        answer = self._transport.call(self._stub.ListNotes, pb.ListNotesRequest(study=self.name))
+        return [converters.from_note(note) for note in answer.notes]
 
     def add_trial(
         self,

@@ -79,3 +79,19 @@ class Trial:
                     break
         """
         return self.state is TrialState.PRUNED
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note of a person or a program on a trial or a study. It changes nothing that is measured."""
+
+    study: str
+    trial: int | None
+    """The number of the trial; None: it is the note of the study."""
+    text: str
+    """Markdown."""
+    tags: tuple[str, ...]
+    attributes: Mapping[str, float | int | str | bool]
+    """Values by name, as `Study.set_user_attr` has set them."""
+    changed_by: str
+    changed_at: datetime | None

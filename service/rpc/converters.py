@@ -22,6 +22,7 @@ from service.fleet.runs import Outcome
 from service.results.analysis import Analysis
 from service.studies.edit_records import EarlierTrials
 from service.studies.models import Measurement, Study, Trial
+from service.studies.notes import Written
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
 from service.trials.tell import Reported
@@ -644,6 +645,18 @@ def trial_detail_message(detail: TrialDetail) -> tuning_pb2.Trial:
     message = trial_message(detail.study.name, detail.trial)
     message.measurements.extend(measurement_message(measurement) for measurement in detail.measurements)
     message.log = detail.log
+    return message
+
+
+def note_message(study: str, written: Written) -> tuning_pb2.Note:
+    """Return a note as a message."""
+    note = written.note
+    message = tuning_pb2.Note(
+        study=study, trial=written.trial or 0, text=note.text, tags=note.tags, changed_by=note.changed_by
+    )
+    set_values(message.attributes, note.attributes)
+    if note.changed_by:  # a note that was never written has no time either
+        message.changed_at.FromDatetime(note.changed_at)
     return message
 
 

@@ -27,7 +27,7 @@ from service.tenancy.principal import Principal
 
 CHANNEL = "trimtab"
 # The lists that a tenant has.
-KINDS = ("agents", "components", "records", "studies")
+KINDS = ("agents", "components", "notices", "records", "studies")
 # What a notification may be about, each with its value: a study, the end of an operation, work for agents, trials that
 # agents are to stop (by tenant), the output of a trial, the records of tuned applications and the lists of a tenant.
 TOPICS = ("study", "operation", "work", "stop", "log", "records", "tenant")

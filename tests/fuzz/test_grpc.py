@@ -221,6 +221,16 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
                 results=[tuning_pb2.CompleteTrialsRequest.Result(trial=n, metrics={"loss": 1.0}) for n in (2, 3)],
             )
         ],
+        "ChangeNote": [
+            tuning_pb2.ChangeNoteRequest(
+                study=prey.study,
+                trial=1,
+                text="a",
+                tags=tuning_pb2.Tags(tags=["b"]),
+                set_attributes=params,
+                remove_attributes=["n"],
+            )
+        ],
         "EnqueueTrials": [tuning_pb2.EnqueueTrialsRequest(study=prey.study, params=params, count=2)],
         "ReportMeasurement": [
             tuning_pb2.ReportMeasurementRequest(study=prey.study, trial=2, measurement=measurement),

@@ -536,3 +536,20 @@ def test_a_request_that_is_sent_twice_creates_one(
     params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
     assert study.add_trial(params, 1.0) == study.add_trial(params, 1.0)
     assert len(study.trials()) == 1
+
+
+def test_notes_and_attributes_are_kept(client: trimtab.Client, name: str) -> None:
+    study = make_study(client, name)
+    (trial,) = study.ask()
+    study.set_user_attr(trial, "power", 215.5)
+    study.note(trial, "the fan was loud", tags=["doubtful"], attributes={"rack": "b7"})
+    study.tell(trial, 1.0)
+    noted = study.set_user_attr(trial.number, "power", None)
+    assert (noted.text, noted.tags, noted.attributes) == ("the fan was loud", ("doubtful",), {"rack": "b7"})
+    study.note(text="# For the paper")
+    assert [(note.trial, note.text) for note in study.notes()] == [
+        (None, "# For the paper"),
+        (1, "the fan was loud"),
+    ]
+    with pytest.raises(trimtab.errors.InvalidInput, match="attributes"):
+        study.set_user_attr(trial, "power", [1])

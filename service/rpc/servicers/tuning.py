@@ -21,7 +21,7 @@ from service.rpc.admission import Context
 from service.rpc.interceptors import current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
-from service.studies import selectors
+from service.studies import notes, selectors
 from service.studies.notifications import listener
 from service.studies.specs import parse
 from service.tenancy.permissions import Action
@@ -164,6 +164,14 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.STUDY_READ, study="study")
     async def GetTrial(self, request: tuning_pb2.GetTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_get_trial, current_principal(), request)
+
+    @requires(Action.TRIAL_REPORT, study="study")
+    async def ChangeNote(self, request: tuning_pb2.ChangeNoteRequest, context: Context) -> tuning_pb2.Note:
+        return await self._threads.run(_change_note, current_principal(), request)
+
+    @requires(Action.STUDY_READ, study="study")
+    async def ListNotes(self, request: tuning_pb2.ListNotesRequest, context: Context) -> tuning_pb2.ListNotesResponse:
+        return await self._threads.run(_list_notes, current_principal(), request)
 
     @requires(Action.STUDY_READ, study="study")
     async def ListTrials(
@@ -419,6 +427,26 @@ def _stop_trial(principal: Principal, request: tuning_pb2.StopTrialRequest) -> t
 
 def _get_trial(principal: Principal, request: tuning_pb2.GetTrialRequest) -> tuning_pb2.Trial:
     return converters.trial_detail_message(selectors.get_trial(principal, request.study, request.trial))
+
+
+def _change_note(principal: Principal, request: tuning_pb2.ChangeNoteRequest) -> tuning_pb2.Note:
+    written = notes.change_note(
+        principal,
+        request.study,
+        request.trial or None,
+        text=request.text if request.HasField("text") else None,
+        tags=list(request.tags.tags) if request.HasField("tags") else None,
+        attributes={
+            **converters.plain_values("attributes", request.set_attributes),
+            **dict.fromkeys(request.remove_attributes),
+        },
+    )
+    return converters.note_message(request.study, written)
+
+
+def _list_notes(principal: Principal, request: tuning_pb2.ListNotesRequest) -> tuning_pb2.ListNotesResponse:
+    found = notes.list_notes(principal, request.study, request.trial or None)
+    return tuning_pb2.ListNotesResponse(notes=[converters.note_message(request.study, one) for one in found])
 
 
 def _list_trials(principal: Principal, request: tuning_pb2.ListTrialsRequest) -> tuning_pb2.ListTrialsResponse:
