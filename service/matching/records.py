@@ -15,6 +15,7 @@ from service.core.space import Configuration
 from service.matching import ledger, origin
 from service.matching.models import Cause, Record, State
 from service.matching.models.record import LONGEST_REASON
+from service.notices import notices
 from service.studies.job_metadata import check_text
 from service.studies.models import Study
 from service.studies.specs import spec_of
@@ -232,6 +233,7 @@ def _withdraw(principal: Principal, record: Record, cause: Cause, reason: str, r
     _set_state(principal, record, State.WITHDRAWN, cause, reason, revision)
     detail = {"study": record.study_name, "cause": cause, "reason": record.state_reason}
     audit.record(principal, "record.withdraw", _target(record), detail, before=before, after=_shown(record))
+    notices.record_withdrawn(principal, record.pk, record.study_name, record.state_reason)
 
 
 def _activate(principal: Principal, record: Record, reason: str, revision: int) -> None:

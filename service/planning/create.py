@@ -11,6 +11,7 @@ from django.db import IntegrityError
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.matching import records
+from service.notices import notices
 from service.planning.component_check import SpaceCheck, places_of, takes_all
 from service.planning.warm_start import WarmStart, warm_start
 from service.studies import actions, notifications, selectors
@@ -163,6 +164,7 @@ def update_state(principal: Principal, name: str, state: str, *, reason: str = "
                 )
             actions.step_study(work, wanted, reason)
             if wanted in _WITHDRAWN:
+                notices.study_ended(work)
                 actions.withdraw_trials(work, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
                 ending.recommend(work)
             top_up(work)

@@ -4,7 +4,7 @@ The first line says what it is: {"format": "trimtab-tenant", "version": 1, "tena
 "limits", "at"}. Each that follows is one row: {"table": "studies.trial", "row": {...}}, where `row` has the table's
 columns by their names (the models say what each means), times in ISO 8601 with their zone, bytes as {"base64": ...}. A
 row comes after those that it refers to. The last line is {"end": true, "rows": {"studies.trial": 1234, ...}}: without
-it the export is not whole. Hashes of secrets are left out. A row that changes while the export runs is
+it the export is not whole. Secrets and their hashes are left out. A row that changes while the export runs is
 exported as it was read.
 """
 
@@ -27,8 +27,8 @@ from service.tenancy.protection import tables
 FORMAT = "trimtab-tenant"
 VERSION = 1
 ROWS_AT_ONCE = 500
-# Columns with hashes of secrets, which an export leaves out.
-_SECRET = ("digest",)
+# Columns with secrets or their hashes, which an export leaves out.
+_SECRET = ("digest", "secret")
 
 
 def lines(principal: Principal, tenant: Tenant) -> Iterator[bytes]:

@@ -41,6 +41,8 @@ class Action(StrEnum):
     AUDIT_READ = "audit.read"
     TENANT_EXPORT = "tenant.export"
     TENANT_MANAGE = "tenant.manage"
+    NOTICE_READ = "notice.read"
+    NOTICE_CONFIGURE = "notice.configure"
 
 
 _V, _M, _A, _O, _G = Role.VIEWER, Role.MEMBER, Role.ADMIN, Role.OPERATOR, Role.AGENT
@@ -74,6 +76,8 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.QUOTA_READ: (_V, _M, _A, _O),
         Action.AUDIT_READ: (_A, _O),  # read and export
         Action.TENANT_EXPORT: (_A, _O),
+        Action.NOTICE_READ: (_V, _M, _A, _O),  # notices of the tenant, and which of them one has read
+        Action.NOTICE_CONFIGURE: (_A, _O),  # channels (webhooks, mail) and the log of their deliveries
         Action.TENANT_MANAGE: (_O,),  # list, create, disable, limit, delete
     }.items()
 }
@@ -86,6 +90,7 @@ _READ = {
     Action.QUOTA_READ,
     Action.MATCH_READ,
     Action.RECORD_READ,
+    Action.NOTICE_READ,
 }
 _STUDY = {Action.STUDY_CREATE, Action.STUDY_UPDATE, Action.STUDY_DELETE, Action.TRIAL_SUGGEST, Action.TRIAL_REPORT}
 _TUNE = _STUDY | {Action.COMPONENT_WRITE, Action.RECORD_CHANGE}

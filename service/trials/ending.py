@@ -17,6 +17,7 @@ from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
 from service.matching import records
+from service.notices import notices
 from service.policies.check import CheckResult, FinalCheck
 from service.studies import actions
 from service.studies.change import Work
@@ -27,6 +28,7 @@ from service.trials import budget, messages, tuners
 from service.trials.method import runs_in_request, watches_results
 from service.tuner.effects import State
 from service.tuner.recommendation import Recommendation
+from service.tuner.verdict import Level
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
 EXHAUSTED = "Every configuration of the space has been measured."
@@ -65,6 +67,7 @@ def end_search(work: Work, reason: str, recommended: Recommendation | None = Non
     study.deadline = None
     if not budget.check_follows(work):
         actions.step_study(work, StudyState.COMPLETED, reason)
+        notices.study_ended(work)
         recommend(work)
         return
     begin_check(work, reason, (study.verdict or {}).get("policy"))
@@ -112,6 +115,7 @@ def take_best(work: Work, found: Recommendation | None) -> None:
     best = _members(work) if _has_several(work) else single
     if best is None:
         actions.step_study(work, StudyState.COMPLETED, f"{study.final_check['reason']} Nothing was measured.")
+        notices.study_ended(work)
         return
     study.final_check = {**study.final_check, "best": best}
     space = work.spec.space
@@ -201,8 +205,10 @@ def _conclude_several(work: Work, best: list[Configuration]) -> None:
     study = work.study
     assert study.final_check is not None
     with tuners.borrowed(work) as (learner, _):
-        study.verdict = learner.tuner.checked_members(best, check_policy(work)).to_json()
+        checked = learner.tuner.checked_members(best, check_policy(work))
+    study.verdict = checked.to_json()
     actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    notices.study_ended(work, checked.text if checked.level is Level.PROVEN else "")
 
 
 def _conclude_one(work: Work, best: Configuration) -> None:
@@ -247,6 +253,7 @@ def _complete_checked(work: Work, best: Configuration) -> None:
     assert study.final_check is not None
     actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
     checked = checked_of(study)
+    notices.study_ended(work, checked.text if checked.proven else "")
     proof = records.Proof(best, checked.gain, checked.low, checked.high) if checked.proven else None
     records.settle(work.principal, study, proof)
 

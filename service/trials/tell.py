@@ -11,6 +11,7 @@ from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
+from service.notices import notices
 from service.studies import actions, selectors
 from service.studies.change import Work, changing
 from service.studies.models import Measurement, Study, Trial
@@ -258,6 +259,7 @@ def _pause_where_nothing_works(work: Work, trial: Trial) -> None:
             f"{count} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
             " Remove that cause, or exclude such configurations, and resume the study.",
         )
+        notices.study_failed(work)
 
 
 def _kind(reason: str) -> str:

@@ -8,6 +8,7 @@ from django.db import Error as DatabaseError
 
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
+from service.notices import notices
 from service.studies import actions
 from service.studies.change import Snapshot, Work
 from service.studies.models import Operation, Study
@@ -57,6 +58,7 @@ def pause_for(work: Work, error: Exception | str) -> None:
     """Pause a study on agents whose algorithm failed, because it would fail again and again."""
     message = error if isinstance(error, str) else describe(error)
     actions.step_study(work, StudyState.PAUSED, f"No suggestion could be computed: {message}")
+    notices.study_failed(work)
 
 
 def describe(error: Exception) -> str:

@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Greatest, Least, Now
 
 from service.core.lifecycle import OperationState, check_step
+from service.notices import delivery
 from service.results import summaries
 from service.studies.change import Deleted, changing
 from service.studies.isolated import isolated
@@ -41,6 +42,7 @@ def sweep() -> None:
     end_late_studies()
     top_up_hungry_studies()
     summaries.refresh()
+    delivery.send_due()
 
 
 def mark_stale() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from celery import shared_task, signals
 
 from service.core import tracing
+from service.notices import delivery
+from service.notices import messages as notice_messages
 from service.results import insight
 from service.trials import messages
 from service.workers import compute
@@ -31,6 +33,12 @@ def compute_insight(task: Any, tenant_id: int, study_id: int) -> None:
     """Compute a study's insight if it is wanted."""
     with _span(task, "compute_insight"):
         insight.compute(tenant_id, study_id)
+
+
+@shared_task(name=notice_messages.DELIVER, ignore_result=True)
+def deliver_notice(tenant_id: int, delivery_id: int) -> None:
+    """Try to deliver a notice if it is due."""
+    delivery.deliver(tenant_id, delivery_id)
 
 
 @shared_task(name="service.workers.tasks.sweep", ignore_result=True)

@@ -34,6 +34,9 @@ def test_the_schema_is_valid_and_lists_every_path() -> None:
             "/matching/records", "/matching/records/{record_id}", "/matching/match", "/matching/jobs",
             "/matching/settings", "/matching/quality",
             "/components/{name}/files", "/components/{name}/files/{number}", "/component-checks", "/events", "/queue",
+            "/studies/{name}/notes", "/studies/{name}/note", "/studies/{name}/trials/{number}/note",
+            "/notices", "/notices/read", "/notice-channels", "/notice-channels/{channel_id}",
+            "/notice-channels/{channel_id}/test", "/notice-channels/{channel_id}/deliveries",
         )
     } == set(paths)  # fmt: skip
     for path in paths.values():

@@ -17,10 +17,11 @@ from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
 from service.matching import jobs, settings
+from service.notices import channels, notices
 from service.planning.create import create_study
 from service.results import summaries
 from service.results.models import StudyInsight
-from service.studies import selectors
+from service.studies import notes, selectors
 from service.studies.models import Artifact, Trial
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal, Role
@@ -44,6 +45,7 @@ class Furnished:
     token: str
     artifact: int
     record: str
+    channel: str
 
     @property
     def words(self) -> set[str]:
@@ -98,7 +100,19 @@ def furnish() -> Furnished:
     record = make_record(principal, job=make_job(user=SECRET), study_name=STUDY)
     jobs.report(principal, [make_report(record)])
     settings.update(principal, SECRET, settings.DEFAULT)
-    return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk), artifact.pk, str(record.pk))
+    notes.change_note(principal, STUDY, 1, text=SECRET)
+    channel, _ = channels.create(principal, "webhook", f"https://{SECRET}.example/", ["study.ended"])
+    channels.test(principal, str(channel.pk))
+    notices.mark_read(principal, 0)
+    return Furnished(
+        principal,
+        str(detail.operation.id),
+        grant.lease,
+        str(token.pk),
+        artifact.pk,
+        str(record.pk),
+        str(channel.pk),
+    )
 
 
 @contextmanager

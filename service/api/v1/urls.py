@@ -20,6 +20,8 @@ from service.api.v1.matching import (
     RecordView,
     ReportedJobList,
 )
+from service.api.v1.notes import NoteList, StudyNote, TrialNote
+from service.api.v1.notices import ChannelList, ChannelTest, ChannelView, DeliveryList, NoticeList, ReadNotices
 from service.api.v1.operations import OperationView, RenewalList, SuggestionList
 from service.api.v1.plans import DryRunList, MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
@@ -97,6 +99,15 @@ urlpatterns = [
     path("studies/<str:name>/trials/<int:number>/stop", TrialStop.as_view()),
     path("studies/<str:name>/trials/<int:number>/measurements", TrialMeasurements.as_view()),
     path("studies/<str:name>/trials/<int:number>/artifacts/<int:artifact_id>", TrialArtifact.as_view()),
+    path("studies/<str:name>/notes", NoteList.as_view()),
+    path("studies/<str:name>/note", StudyNote.as_view()),
+    path("studies/<str:name>/trials/<int:number>/note", TrialNote.as_view()),
+    path("notices", NoticeList.as_view()),
+    path("notices/read", ReadNotices.as_view()),
+    path("notice-channels", ChannelList.as_view()),
+    path("notice-channels/<str:channel_id>", ChannelView.as_view()),
+    path("notice-channels/<str:channel_id>/test", ChannelTest.as_view()),
+    path("notice-channels/<str:channel_id>/deliveries", DeliveryList.as_view()),
     path("operations/<str:operation_id>", OperationView.as_view()),
     path("audit", AuditTrail.as_view()),
     path("audit/export", AuditExport.as_view()),

@@ -9,13 +9,14 @@ from psycopg.conninfo import conninfo_to_dict
 from service.config.settings.auth import *
 from service.config.settings.celery import *
 from service.config.settings.limits import *
+from service.config.settings.notices import *
 from service.config.settings.rest import *
 from service.tenancy.cursor import TenantCursor
 
 ROOT = Path(__file__).resolve().parents[3]
 # The applications that own tables. `trials` and `results` share the label `pipeline`, and so its migrations.
-DOMAIN = ("tenancy", "identity", "studies", "matching", "trials", "results", "fleet")
-LABELS = ("tenancy", "identity", "studies", "matching", "pipeline", "fleet")
+DOMAIN = ("tenancy", "identity", "studies", "notices", "matching", "trials", "results", "fleet")
+LABELS = ("tenancy", "identity", "studies", "notices", "matching", "pipeline", "fleet")
 
 INSTALLED_APPS = [*(f"service.{name}" for name in DOMAIN), "service.workers", "rest_framework", "drf_spectacular"]
 MIGRATION_MODULES = {label: f"migrations.{label}" for label in LABELS}

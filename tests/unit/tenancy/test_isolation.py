@@ -56,6 +56,7 @@ OWN = {
     "ListAuditEntries",
     *("getStudyFacets", "listMethods", "planStudy", "askDryRun", "listComponents", "writeComponent", "checkComponent"),
     "checkStudyName",
+    *("listNotices", "readNotices", "listChannels", "createChannel"),
     *("Match", "ReportJobs", "ListRecords", "ListJobs", "GetSettings", "UpdateSettings"),
     *("matchJob", "listRecords", "listJobs", "getMatchingSettings", "updateMatchingSettings", "getMatchingQuality"),
 }
@@ -172,6 +173,10 @@ BODIES: dict[str, Any] = {
     "askDryRun": {"spec": make_spec(execution=make_execution())},
     "writeComponent": {"text": "name: strange\napplications: {main: {command: [own]}}\n"},
     "checkComponent": {"text": "name: c"},
+    "changeStudyNote": {"text": "strange"},
+    "changeTrialNote": {"text": "strange", "tags": ["strange"], "attributes": {"strange": 1}},
+    "readNotices": {"through": 1},
+    "createChannel": {"medium": "webhook", "target": "https://strange.example/", "kinds": ["study.ended"]},
     "changeRecord": {"state": "WITHDRAWN"},
     "matchJob": {"job": {"user": "ada"}},
     "updateMatchingSettings": {"threshold": 0.5, "weights": {}, "night_from": 22, "night_until": 6},
@@ -192,6 +197,7 @@ def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
         "agent_id": AGENT,
         "token_id": victim.token,
         "record_id": victim.record,
+        "channel_id": victim.channel,
         "slug": tenants.slug_of(victim.principal.tenant_id),
     }
     for path, operations in schema["paths"].items():
@@ -318,6 +324,7 @@ def fields(method: Any, victim: Furnished) -> dict[str, Any]:
         "CompleteTrials": {"results": [{"trial": 1, "metrics": {"seconds": 1.0}}]},
         "EnqueueTrials": {"params": PARAMS},
         "ReportMeasurement": {"measurement": MEASUREMENT},
+        "ChangeNote": {"text": "strange", "set_attributes": PARAMS},
         "SuggestTrials": {"lease": LEASE},
         "RenewTrials": {"trials": [1], "lease": LEASE},
         "Register": {"name": "strange", "agent_id": "strange"},

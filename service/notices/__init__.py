@@ -1,0 +1,1 @@
+"""Notices about studies and records: the list in the console, webhooks, and mail."""

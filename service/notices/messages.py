@@ -1,0 +1,25 @@
+"""Messages to the workers about deliveries. A message may be lost or come twice: the row decides what is due."""
+
+from __future__ import annotations
+
+import logging
+
+from celery import current_app
+from django.db import transaction
+
+DELIVER = "service.workers.tasks.deliver_notice"
+
+log = logging.getLogger(__name__)
+
+
+def send_on_commit(tenant_id: int, delivery_id: int) -> None:
+    """Send the workers a message about a delivery once the current transaction is committed."""
+    transaction.on_commit(lambda: send(tenant_id, delivery_id))
+
+
+def send(tenant_id: int, delivery_id: int) -> None:
+    """Send the workers a message about a delivery. If the broker is away, the sweep sends it later."""
+    try:
+        current_app.send_task(DELIVER, args=[tenant_id, delivery_id], ignore_result=True, retry=False)
+    except Exception:  # each transport has its own errors, and none of them may fail the caller's request
+        log.warning("the message of delivery %d could not be sent; the sweep will send it", delivery_id, exc_info=True)

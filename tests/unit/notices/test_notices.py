@@ -1,0 +1,256 @@
+"""Notices: when they are written, who has read them, and what channels receive."""
+
+from __future__ import annotations
+
+import json
+import threading
+from base64 import b64decode
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from hmac import digest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.db.models.functions import Now
+
+from service.core.addresses import networks
+from service.core.errors import TrimtabError
+from service.notices import channels, delivery, messages, notices, webhook
+from service.notices.models import Delivery, DeliveryState, Kind, Notice
+from service.planning.create import create_study, update_state
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials.ask import ask
+from service.trials.tell import complete_trial
+from tests.factories.domain import make_spec, study_name
+
+ENDED = [Kind.STUDY_ENDED]
+
+
+class Receiver:
+    """A real HTTP server that keeps the requests, and answers them with `status`."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.received: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.received.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(receiver.status)
+                self.send_header("Location", "/elsewhere")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Keep the output of tests free of requests."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook?a=1"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Iterator[Receiver]:
+    settings.TRIMTAB_WEBHOOK_NETWORKS = "127.0.0.1"
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def end_study(principal: Principal) -> str:
+    name = create_study(principal, study_name(), make_spec(budget={"max_trials": 1})).name
+    (trial,) = ask(principal, name, count=1).trials
+    complete_trial(principal, name, trial.number, metrics={"seconds": 1.0})
+    return name
+
+
+def kinds(principal: Principal) -> list[tuple[str, str]]:
+    return [(notice.kind, notice.study) for notice in notices.page(principal).page.items]
+
+
+def only_delivery(principal: Principal) -> Delivery:
+    return access.rows(Delivery, principal).get()
+
+
+def make_due(principal: Principal) -> None:
+    access.rows(Delivery, principal).update(due_at=Now())
+
+
+def test_a_study_that_ends_writes_one_notice(principal: Principal) -> None:
+    name = end_study(principal)
+    assert kinds(principal) == [("study.ended", name)]
+    aborted = create_study(principal, study_name(), make_spec()).name
+    update_state(principal, aborted, "PAUSED")
+    assert len(kinds(principal)) == 1
+    update_state(principal, aborted, "ABORTED", reason="enough")
+    assert kinds(principal)[0] == ("study.ended", aborted)
+    assert notices.page(principal).page.items[0].reason == "enough"
+
+
+def test_each_person_reads_alone(principal: Principal) -> None:
+    other = replace(principal, actor="somebody else")
+    end_study(principal)
+    end_study(principal)
+    newest = notices.page(principal).page.items[0].pk
+    assert notices.page(principal).unread == 2
+    notices.mark_read(principal, newest)
+    # A late request of another window takes nothing back.
+    notices.mark_read(principal, newest - 1)
+    assert (notices.page(principal).unread, notices.page(other).unread) == (0, 2)
+    with pytest.raises(TrimtabError, match="at most"):
+        notices.mark_read(principal, newest + 1)
+
+
+def test_the_oldest_notices_are_removed(principal: Principal, settings: Any) -> None:
+    settings.TRIMTAB_NOTICES_PER_TENANT = 3
+    for number in range(5):
+        notices.add(principal, Kind.STUDY_ENDED, study=f"s{number}")
+    assert [study for _, study in kinds(principal)] == ["s4", "s3", "s2"]
+
+
+def test_a_webhook_gets_a_signed_request(principal: Principal, receiver: Receiver) -> None:
+    channel, secret = channels.create(principal, "webhook", receiver.url, ENDED)
+    notices.add(principal, Kind.RECORD_WITHDRAWN, study="not-wanted")
+    name = end_study(principal)
+    sent = only_delivery(principal)
+    delivery.deliver(principal.tenant_id, sent.pk)
+    # A second message for the same delivery does nothing.
+    delivery.deliver(principal.tenant_id, sent.pk)
+    ((headers, body),) = receiver.received
+    content = json.loads(body)
+    assert (content["type"], content["data"]["study"]) == ("study.ended", name)
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = digest(b64decode(secret.removeprefix("whsec_")), signed, sha256)
+    assert b64decode(headers["webhook-signature"].removeprefix("v1,")) == expected
+    (logged,) = channels.deliveries(principal, str(channel.pk)).items
+    assert (logged.state, logged.status, logged.attempts) == (DeliveryState.DELIVERED, 200, 1)
+
+
+def test_a_delivery_is_tried_again_a_bounded_number_of_times(principal: Principal, receiver: Receiver) -> None:
+    receiver.status = 302  # redirects are not followed
+    channels.create(principal, "webhook", receiver.url, ENDED)
+    end_study(principal)
+    sent = only_delivery(principal)
+    for attempt in range(1, delivery.MOST_ATTEMPTS + 3):
+        make_due(principal)
+        delivery.deliver(principal.tenant_id, sent.pk)
+        assert len(receiver.received) == min(attempt, delivery.MOST_ATTEMPTS)
+    logged = only_delivery(principal)
+    assert (logged.state, logged.status) == (DeliveryState.FAILED, 302)
+    assert "302" in logged.error
+
+
+def test_a_delivery_waits_before_it_is_tried_again(principal: Principal, receiver: Receiver) -> None:
+    receiver.status = 500
+    channels.create(principal, "webhook", receiver.url, ENDED)
+    end_study(principal)
+    sent = only_delivery(principal)
+    delivery.deliver(principal.tenant_id, sent.pk)
+    delivery.deliver(principal.tenant_id, sent.pk)
+    assert len(receiver.received) == 1
+    receiver.status = 204
+    make_due(principal)
+    delivery.deliver(principal.tenant_id, sent.pk)
+    assert only_delivery(principal).state == DeliveryState.DELIVERED
+
+
+def test_a_private_address_is_refused_for_good(principal: Principal, settings: Any) -> None:
+    settings.TRIMTAB_WEBHOOK_NETWORKS = ""
+    channels.create(principal, "webhook", "https://localhost/hook", ENDED)
+    end_study(principal)
+    delivery.deliver(principal.tenant_id, only_delivery(principal).pk)
+    logged = only_delivery(principal)
+    assert logged.state == DeliveryState.FAILED
+    assert "TRIMTAB_WEBHOOK_NETWORKS" in logged.error
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1",
+     "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::"],
+)  # fmt: skip
+def test_addresses_that_are_not_public_are_refused(address: str) -> None:
+    assert not webhook.may_reach(address, ())
+
+
+def test_public_addresses_need_tls_and_allowed_ones_do_not() -> None:
+    allowed = networks("10.0.0.0/8")
+    assert webhook.may_reach("8.8.8.8", ())
+    assert webhook.may_reach("2606:4700::1111", ())
+    assert not webhook.may_reach("8.8.8.8", allowed, secure=False)
+    assert webhook.may_reach("10.1.2.3", allowed, secure=False)
+    assert not webhook.may_reach("192.168.0.1", allowed)
+
+
+def test_mail_names_the_study_and_links_to_it(principal: Principal, settings: Any) -> None:
+    settings.EMAIL_HOST = "mail.example.org"
+    settings.TRIMTAB_CONSOLE_URL = "https://trimtab.example.org/"
+    channels.create(principal, "mail", "team@example.org", ENDED)
+    name = end_study(principal)
+    delivery.deliver(principal.tenant_id, only_delivery(principal).pk)
+    (sent,) = mail.outbox
+    assert sent.to == ["team@example.org"]
+    assert f"https://trimtab.example.org/studies/{name}" in sent.body
+    assert name in sent.subject
+
+
+@pytest.mark.parametrize(
+    ("medium", "target", "wanted", "code"),
+    [
+        ("pigeon", "https://a.example/", ENDED, "invalid_argument"),
+        ("webhook", "ftp://a.example/", ENDED, "invalid_argument"),
+        ("webhook", "https://user:word@a.example/", ENDED, "invalid_argument"),
+        ("webhook", "https://a.example/\r\nX: 1", ENDED, "invalid_argument"),
+        ("webhook", "https://a.example:99999/", ENDED, "invalid_argument"),
+        ("webhook", "https://a.example/", [], "invalid_argument"),
+        ("webhook", "https://a.example/", ["study.eaten"], "invalid_argument"),
+        ("mail", "team@example.org", ENDED, "mail_not_configured"),
+    ],
+)
+def test_wrong_channels_are_refused(
+    principal: Principal, medium: str, target: str, wanted: list[str], code: str
+) -> None:
+    with pytest.raises(TrimtabError) as caught:
+        channels.create(principal, medium, target, wanted)
+    assert caught.value.code == code
+    assert channels.every(principal) == []
+
+
+def test_the_number_of_channels_is_limited(principal: Principal, settings: Any) -> None:
+    settings.TRIMTAB_CHANNELS_PER_TENANT = 1
+    channel, _ = channels.create(principal, "webhook", "https://a.example/", ENDED)
+    with pytest.raises(TrimtabError) as caught:
+        channels.create(principal, "webhook", "https://b.example/", ENDED)
+    assert caught.value.code == "quota_exceeded"
+    channels.delete(principal, str(channel.pk))
+    channels.create(principal, "webhook", "https://a.example/", ENDED)
+    with pytest.raises(TrimtabError):
+        channels.get(principal, str(channel.pk))
+
+
+def test_a_lost_message_is_sent_again(principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+    channels.create(principal, "webhook", "https://a.example/", ENDED)
+    end_study(principal)
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(messages, "send", lambda *ids: sent.append(ids))
+    delivery.send_due()
+    assert (principal.tenant_id, only_delivery(principal).pk) not in sent
+    access.rows(Delivery, principal).update(enqueued_at="2020-01-01T00:00:00Z")
+    delivery.send_due()
+    delivery.send_due()
+    assert sent.count((principal.tenant_id, only_delivery(principal).pk)) == 1
+
+
+def test_notices_belong_to_one_tenant(principal: Principal) -> None:
+    end_study(principal)
+    assert access.rows(Notice, principal).exists()
+    assert notices.page(replace(principal, tenant_id=principal.tenant_id + 10**6)).page.items == []
