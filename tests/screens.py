@@ -47,6 +47,7 @@ PAGES = {
     "administration": "/administration",
     "members": "/administration?section=members",
     "quota": "/administration?section=quota",
+    "channels": "/administration?section=channels",
     "audit": "/administration?section=audit",
     "tenants": "/administration?section=tenants",
     "queue": "/administration?section=queue",

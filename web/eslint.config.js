@@ -47,7 +47,7 @@ const notTexts = {
   ],
 };
 
-const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis", "matching"];
+const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis", "matching", "notices", "notes"];
 
 export default tseslint.config(
   { ignores: ["dist", "node_modules", "src/lib/api/_gen", "public"] },

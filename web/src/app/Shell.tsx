@@ -4,6 +4,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { Button } from "@/components/Button";
+import { NoticeList } from "@/features/notices/NoticeList";
 import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
 import { sessionQuery, useMay } from "@/lib/session";
@@ -11,6 +12,7 @@ import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { documentation } from "./documentation";
 import { usePalette } from "./palette/usePalette";
 import { queries } from "./queries";
+import { useLiveLists } from "./useLiveLists";
 import styles from "./Shell.module.css";
 
 const Palette = lazy(() => import("./palette/Palette"));
@@ -19,6 +21,7 @@ const Palette = lazy(() => import("./palette/Palette"));
 export function Shell() {
   const [palette, setPalette] = usePalette();
   const may = useMay();
+  useLiveLists();
   return (
     <>
       <a className={styles.skip} href="#content">
@@ -55,6 +58,23 @@ export function Shell() {
               Ctrl K
             </kbd>
           </Button>
+          {may("notice.read") ? (
+            <NoticeList
+              link={({ study, record }, text, close) =>
+                record !== null ? (
+                  <Link to="/matching/records/$id" params={{ id: String(record) }} onClick={close}>
+                    {text}
+                  </Link>
+                ) : study === "" ? (
+                  text
+                ) : (
+                  <Link to="/studies/$name" params={{ name: study }} onClick={close}>
+                    {text}
+                  </Link>
+                )
+              }
+            />
+          ) : null}
           <Who />
           <DocumentationLink />
           <ThemeButton />

@@ -6,7 +6,7 @@ const SHOWN = ["all", "open", "ended", "attention"] as const;
 /** The tabs of a study's page, each with its own address. */
 const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline", "setup"] as const;
 export type StudyTab = (typeof STUDY_TABS)[number];
-const SECTIONS = ["tokens", "members", "quota", "audit", "tenants", "queue"] as const;
+const SECTIONS = ["tokens", "members", "quota", "channels", "audit", "tenants", "queue"] as const;
 export type Section = (typeof SECTIONS)[number];
 /** The tabs of the page on application matching, each with its own address. */
 export const MATCHING_TABS = ["records", "explain", "jobs", "quality", "settings"] as const;

@@ -1,9 +1,9 @@
 import { LiveStream, type OpenStream } from "./stream";
 
 /** The kinds of lists of a tenant. */
-export type Kind = "agents" | "components" | "studies";
+export type Kind = "agents" | "components" | "notices" | "studies";
 
-export const KINDS: readonly Kind[] = ["agents", "components", "studies"];
+export const KINDS: readonly Kind[] = ["agents", "components", "notices", "studies"];
 
 /**
  * Return a stream that reports which kinds of the tenant's lists have changed. When the stream begins it reports all kinds: the page

@@ -51,7 +51,7 @@ class ChannelSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     medium = serializers.ChoiceField([medium.value for medium in Medium])
     target = serializers.CharField()
-    kinds = serializers.ListField(child=serializers.ChoiceField([kind.value for kind in KINDS]))
+    kinds = serializers.ListField(child=serializers.CharField(), help_text="The kinds of notices that it receives.")
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
 

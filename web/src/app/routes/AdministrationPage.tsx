@@ -10,6 +10,7 @@ import { Queue } from "@/features/access/Queue";
 import { Quota } from "@/features/access/Quota";
 import { Tenants } from "@/features/access/Tenants";
 import { Tokens } from "@/features/access/Tokens";
+import { Channels } from "@/features/notices/Channels";
 import { sessionQuery, useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import type { Section } from "../addresses";
@@ -21,6 +22,7 @@ const SECTIONS: readonly { value: Section; text: MessageDescriptor; needs: strin
   { value: "tokens", text: msg`API tokens`, needs: "token.own" },
   { value: "members", text: msg`Members`, needs: "member.read" },
   { value: "quota", text: msg`Quota`, needs: "quota.read" },
+  { value: "channels", text: msg`Notices`, needs: "notice.configure" },
   { value: "audit", text: msg`Audit trail`, needs: "audit.read" },
   { value: "tenants", text: msg`Tenants`, needs: "tenant.manage" },
   { value: "queue", text: msg`Queue`, needs: "tenant.manage" },
@@ -66,6 +68,7 @@ export function AdministrationPage() {
       {sections.length < 2 ? null : <Segments label={t`Section`} value={shown} onChange={(next) => void navigate({ search: { section: next }, replace: true })} options={sections} />}
       {shown === "members" ? <Members mayRevoke={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
+      {shown === "channels" ? <Channels /> : null}
       {shown === "audit" ? <Audit key={target} target={target} /> : null}
       {shown === "tenants" ? <Tenants /> : null}
       {shown === "queue" ? <Queue /> : null}

@@ -8,12 +8,10 @@ import { Enrol } from "@/features/fleet/Enrol";
 import { formatNumber } from "@/lib/format";
 import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
 export function AgentsPage() {
   useTitle(t`Agents`);
-  useLiveLists();
   const may = useMay();
   const server = useServer();
   const { data, error, refetch } = useQuery(agentsQuery);

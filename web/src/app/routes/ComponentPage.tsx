@@ -15,7 +15,6 @@ import { ApiError, type ComponentDetail } from "@/lib/api/client";
 import { formatList, formatValue } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/components/$name");
@@ -23,7 +22,6 @@ const route = getRouteApi("/signed-in/components/$name");
 export function ComponentPage() {
   const { name } = route.useParams();
   useTitle(name);
-  useLiveLists();
   const may = useMay();
   const { data, error, refetch } = useQuery(componentQuery(name));
   if (error instanceof ApiError && error.status === 404) {

@@ -7,12 +7,10 @@ import { componentsQuery } from "@/features/components/api";
 import { ComponentTable } from "@/features/components/ComponentTable";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
 export function ComponentsPage() {
   useTitle(t`Components`);
-  useLiveLists();
   const may = useMay();
   const { data, error, refetch } = useQuery(componentsQuery);
   return (

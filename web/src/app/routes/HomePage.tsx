@@ -16,7 +16,6 @@ import { formatMetric, formatNumber, tunedText, unitOf } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import { FirstSteps } from "../FirstSteps";
-import { useLiveLists } from "../useLiveLists";
 import styles from "./HomePage.module.css";
 import pages from "./pages.module.css";
 
@@ -28,7 +27,6 @@ const ATTENTION: StudyFilter = { attention: true, sort: "-updated" };
 /** Show running studies, finished studies with their gains, and what needs attention. */
 export function HomePage() {
   useTitle(t`Home`);
-  useLiveLists();
   const may = useMay();
   const running = useInfiniteQuery(studiesQuery(RUNNING, SHOWN));
   const ended = useInfiniteQuery(studiesQuery(ENDED, SHOWN));

@@ -16,7 +16,6 @@ import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import type { StudiesSearch } from "../addresses";
 import { FirstSteps } from "../FirstSteps";
-import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/studies");
@@ -26,7 +25,6 @@ const STATES: Record<Show, StudyState[]> = { all: [], open: ["ACTIVE", "PAUSED"]
 
 export function StudiesPage() {
   useTitle(t`Studies`);
-  useLiveLists();
   const may = useMay();
   const search = route.useSearch();
   const navigate = route.useNavigate();

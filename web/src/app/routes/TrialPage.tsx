@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { StateBadge } from "@/components/Badge";
 import { Empty, Loading, Problem } from "@/components/Message";
+import { NoteCard } from "@/features/notes/NoteCard";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
 import { trialQuery } from "@/features/trials/api";
@@ -85,6 +86,7 @@ function TrialByNumber({ name, number }: { name: string; number: number }) {
         mayTune={mayTune}
         measures={shown.state === "ACTIVE" && shown.search_end_reason === ""}
       />
+      <NoteCard study={name} trial={number} revision={shown.revision} mayWrite={mayTune} />
     </>
   );
 }

@@ -1,36 +1,12 @@
 import { plural, t } from "@lingui/core/macro";
 import { Link } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
-import type { Options } from "react-markdown";
+import { Markdown } from "@/components/Markdown";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
 import type { Study } from "@/lib/api/client";
 import { SpaceEdits } from "@/features/studies/SpaceEdits";
 import { formatDuration, formatNumber, formatValue } from "@/lib/format";
 import styles from "../pages.module.css";
-
-const Markdown = lazy(() => import("react-markdown"));
-/* eslint-disable lingui/no-unlocalized-strings -- names of elements and styles */
-const LIST = { listStyle: "revert", paddingLeft: "1.5em" };
-const MARKDOWN: Options = {
-  // Images load from other sites.
-  disallowedElements: ["img"],
-  components: {
-    // The study's name is the heading of the page.
-    h1: "h2",
-    h2: "h3",
-    h3: "h4",
-    h4: "h5",
-    h5: "h6",
-    ul: ({ children }) => <ul style={LIST}>{children}</ul>,
-    ol: ({ children, start }) => (
-      <ol style={LIST} start={start}>
-        {children}
-      </ol>
-    ),
-  },
-};
-/* eslint-enable lingui/no-unlocalized-strings */
 
 /** Progress, budget, algorithm, search space, origin and description of a study, above its tabs. */
 export function StudyFacts({ study }: { study: Study }) {
@@ -131,10 +107,8 @@ export function Description({ text }: { text: string }) {
   return (
     <details open={text.length <= 1000}>
       <summary>{t`Description`}</summary>
-      <div style={{ display: "grid", gap: "0.6rem", maxWidth: "60rem", marginTop: "0.6rem", overflowWrap: "anywhere" }}>
-        <Suspense fallback={text}>
-          <Markdown {...MARKDOWN}>{text}</Markdown>
-        </Suspense>
+      <div style={{ marginTop: "0.6rem" }}>
+        <Markdown text={text} />
       </div>
     </details>
   );

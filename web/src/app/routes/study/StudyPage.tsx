@@ -8,6 +8,7 @@ import { Empty, Loading, Problem } from "@/components/Message";
 import { Tabs } from "@/components/Tabs";
 import { Tags } from "@/components/Tags";
 import { StudyRecord } from "@/features/matching/StudyRecord";
+import { NoteCard } from "@/features/notes/NoteCard";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { ConnectionState } from "@/features/studies/ConnectionState";
 import type { Connection } from "@/features/studies/feed";
@@ -118,6 +119,16 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
       </div>
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
       <StudyFacts study={study} />
+      <NoteCard
+        study={study.name}
+        revision={study.revision}
+        mayWrite={may("study.update")}
+        link={(number) => (
+          <Link to="/studies/$name/trials/$number" params={{ name: study.name, number: String(number) }}>
+            {t`Trial ${number}`}
+          </Link>
+        )}
+      />
       {may("record.read") && study.spec.execution ? (
         <StudyRecord
           study={study}

@@ -1,0 +1,75 @@
+import { plural, t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import { Button } from "@/components/Button";
+import { Empty, Loading, Problem } from "@/components/Message";
+import { Popover } from "@/components/Popover";
+import { Ago } from "@/components/Time";
+import type { Notice } from "@/lib/api/client";
+import { formatNumber } from "@/lib/format";
+import { noticesQuery, useReadNotices } from "./api";
+import styles from "./notices.module.css";
+import { titleOf } from "./titles";
+
+// The service counts no further.
+const MOST_UNREAD = 100;
+
+interface Props {
+  /** A link to the study or record of a notice; `close` closes the list. */
+  link: (notice: Notice, text: string, close: () => void) => ReactNode;
+}
+
+/** A button with the number of unread notices, which opens their list. Notices that were shown are read when it closes. */
+export function NoticeList({ link }: Props) {
+  const [open, setOpen] = useState(false);
+  const { data, error, refetch } = useQuery(noticesQuery);
+  const read = useReadNotices();
+  const unread = data?.unread ?? 0;
+  const shown = unread >= MOST_UNREAD ? `${formatNumber(MOST_UNREAD)}+` : formatNumber(unread);
+  const name = unread === 0 ? t`Notices` : plural(unread, { one: "# unread notice", other: "# unread notices" });
+  const change = (next: boolean) => {
+    setOpen(next);
+    const newest = data?.notices[0];
+    if (!next && unread > 0 && newest !== undefined) read.mutate(newest.id);
+  };
+  return (
+    <Popover
+      label={t`Notices`}
+      open={open}
+      onOpenChange={change}
+      trigger={
+        <Button small kind="quiet" aria-label={name} title={name} className={styles.button}>
+          <svg viewBox="0 0 20 20" width="17" height="17" fill="none" stroke="currentColor" strokeWidth="1.7" strokeLinejoin="round" aria-hidden="true">
+            <path d="M10 2.8a5 5 0 0 0-5 5c0 4.2-1.7 5.7-1.7 5.7h13.4S15 12 15 7.8a5 5 0 0 0-5-5ZM8.3 16.4a1.9 1.9 0 0 0 3.4 0" />
+          </svg>
+          {unread === 0 ? null : (
+            <span className={styles.count} aria-hidden="true">
+              {shown}
+            </span>
+          )}
+        </Button>
+      }
+    >
+      <h2 className={styles.heading}>{t`Notices`}</h2>
+      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {data === undefined ? (
+        error === null ? <Loading what={t`notices`} /> : null
+      ) : data.notices.length === 0 ? (
+        <Empty title={t`No notices`}>
+          <p>{t`The service writes one when a study ends, fails or proves a gain, and when a record is withdrawn.`}</p>
+        </Empty>
+      ) : (
+        <ul className={styles.list}>
+          {data.notices.map((notice) => (
+            <li key={notice.id} className={notice.id > data.seen ? styles.unread : undefined}>
+              <p className={styles.title}>
+                {link(notice, titleOf(notice), () => change(false))} <Ago at={notice.created_at} />
+              </p>
+              {notice.reason === "" ? null : <p className={styles.reason}>{notice.reason}</p>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Popover>
+  );
+}
