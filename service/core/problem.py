@@ -1,11 +1,11 @@
-"""The problem of a study: its search space, its objectives and its outcome constraints."""
+"""The problem of a study: its search space, its objectives, its outcome constraints and its context."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 
 from service.core import constraints as language
 from service.core.constraints import Constraint
+from service.core.context import Context
 from service.core.errors import InvalidInput, JsonValue
-from service.core.space import Space
+from service.core.space import Scalar, Space
 
 __all__ = ["JsonValue", "Objective", "Problem"]
 
 MAX_OBJECTIVES = 8
 MAX_OUTCOME_CONSTRAINTS = 8
 Goal = Literal["minimize", "maximize"]
+
+NO_CONTEXT = Context()
 
 _METRIC = re.compile(r"[^\W\d][\w.:/-]{0,126}")
 _METRIC_IN_WORDS = "a letter or _, then letters, digits and _ . : / -"
@@ -62,13 +65,14 @@ class Problem:
 
     `noisy`: two measurements of one configuration may differ, so that a second measurement can be worth its cost.
     `outcome_constraints`: conditions on a trial's metrics, such as `memory_mb <= 4096`, that a configuration must meet
-    to be acceptable.
+    to be acceptable. `context`: the parameters of the space that are observed and never chosen.
     """
 
     space: Space
     objectives: tuple[Objective, ...]
     noisy: bool = True
     outcome_constraints: tuple[Constraint, ...] = ()
+    context: Context = NO_CONTEXT
 
     @classmethod
     def build(
@@ -78,11 +82,13 @@ class Problem:
         *,
         noisy: bool = True,
         outcome_constraints: Sequence[str] = (),
+        context: object = (),
     ) -> Problem:
         """Return a checked problem.
 
-        Raises InvalidInput for no, too many or repeated objectives, and for `outcome_constraints[<n>]` if it cannot be
-        read or names a parameter in place of a metric.
+        Raises InvalidInput for no, too many or repeated objectives, for `outcome_constraints[<n>]` if it cannot be read
+        or names a parameter in place of a metric, and as `Context.parse` does, also for a context together with several
+        objectives.
         """
         if not 1 <= len(objectives) <= MAX_OBJECTIVES:
             raise InvalidInput("objectives", len(objectives), f"1 to {MAX_OBJECTIVES} objectives")
@@ -100,7 +106,14 @@ class Problem:
             _outcome_constraint(text, f"outcome_constraints[{index}]", parameters)
             for index, text in enumerate(outcome_constraints)
         ]
-        return cls(space, tuple(objectives), noisy, tuple(parsed))
+        found = Context.parse(context, space)
+        if found and len(objectives) > 1:
+            raise InvalidInput("context", list(found.names), "no context for a study with several objectives")
+        return cls(space, tuple(objectives), noisy, tuple(parsed), found)
+
+    def within(self, context: Mapping[str, Scalar]) -> Problem:
+        """Return the problem in one context: its space has only the configurations with these values."""
+        return replace(self, space=self.space.restrict(context), context=NO_CONTEXT)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -136,6 +149,8 @@ class Problem:
         }
         if self.outcome_constraints:
             data["outcome_constraints"] = [constraint.text for constraint in self.outcome_constraints]
+        if self.context:
+            data["context"] = self.context.to_json()
         return data
 
     @classmethod
@@ -157,6 +172,7 @@ class Problem:
             [Objective.from_json(entry, f"objectives[{index}]") for index, entry in enumerate(objectives)],
             noisy=noisy,
             outcome_constraints=constraints,
+            context=data.get("context") or (),
         )
 
 

@@ -81,6 +81,10 @@ def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuratio
 
     Leaves out the configurations that only a worker can compute.
     """
+    if spec.problem.context:
+        # The tuner suggests the default in each context, and what follows depends on the results.
+        contexts = spec.problem.context.table()[:FIRST]
+        return [one for context in contexts if (one := default_first(spec.space.restrict(context))) is not None]
     default = default_first(spec.space)
     found = [*([] if default is None else [default]), *start.configurations][:FIRST]
     name, options = (spec.algorithm, spec.options) if spec.choice is None else (spec.choice.name, spec.choice.options)

@@ -30,7 +30,7 @@ from service.trials import ending
 from service.trials.method import method_of
 from service.trials.models import DesignerState
 from service.trials.topup import top_up
-from service.tuner.tuner import Tuner
+from service.tuner.contextual import tuner_for
 
 WITHDRAWN = "A change of the study's ranges came before the trial ran, and the trial lies outside the new ranges."
 
@@ -103,7 +103,7 @@ def _changed(study: Study, ranges: object) -> StudySpec | None:
         return None
     changed = spec.with_space(replace(whole, declared=space))
     # Raises InvalidInput if the algorithm or a policy cannot work in this space.
-    Tuner(changed.problem, method_of(changed))
+    tuner_for(changed.problem, method_of(changed))
     return changed
 
 

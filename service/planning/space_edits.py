@@ -27,7 +27,7 @@ from service.tenancy.principal import Principal
 from service.trials import continuing, ending
 from service.trials.method import expect_checkable, method_of
 from service.trials.topup import top_up
-from service.tuner.tuner import Tuner
+from service.tuner.contextual import tuner_for
 
 # Each edit stays in the study's spec, which the service reads with the study.
 MOST_EDITS = 1000
@@ -127,7 +127,7 @@ def _prepared(
         expect_checkable(changed, changed.final_check)
     _expect_same_default(study, changed, edit)
     # Raises InvalidInput if the algorithm or a policy cannot work in this space.
-    Tuner(changed.problem, method_of(changed))
+    tuner_for(changed.problem, method_of(changed))
     if changed.space.constraints:
         # Raises InvalidInput (`no_feasible_configuration`) if they rule out what is left.
         registry.create("random", changed.problem, seed=changed.seed, options={}).suggest(1, cursor=0)

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from time import monotonic, thread_time
+from typing import Any
 
 from service.core import estimates
+from service.core.context import context_key
 from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
 from service.core.problem import Goal, Objective, Problem
@@ -33,10 +35,21 @@ from service.trials import budget
 from service.trials.ending import checked_of
 from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
+from service.tuner.contextual import tuner_for
 from service.tuner.effects import Effects, State, describe
-from service.tuner.recommendation import Recommendation
+from service.tuner.recommendation import ContextTable, Recommendation
 from service.tuner.tuner import Tuner
-from service.tuner.verdict import ParetoVerdict, Verdict, after_check, conclude, stored_verdict, why_unrepeated
+from service.tuner.verdict import (
+    ContextCheck,
+    ContextRow,
+    ParetoVerdict,
+    Verdict,
+    after_check,
+    conclude,
+    row_of,
+    stored_verdict,
+    why_unrepeated,
+)
 
 # An analysis that took more than _SLOW seconds of CPU time may wait _REST times as long before it is made again.
 _SLOW, _REST = 0.5, 10.0
@@ -97,6 +110,8 @@ class Analysis:
     configurations: int
     space_size: int | None
     behind: bool = False
+    # The table of recommendations of a study with a context.
+    contexts: Sequence[ContextRow] = ()
 
 
 @dataclass(slots=True)
@@ -181,8 +196,8 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
     return list(found.values())[: len(_ALONG)]
 
 
-def _stored(principal: Principal, study: Study) -> tuple[Recommendation, int] | None:
-    """Return the recommendation that a worker stored last, and the revision of the study at that time."""
+def _stored(principal: Principal, study: Study) -> tuple[Recommendation | ContextTable, int] | None:
+    """Return what a worker recommended last, and the revision of the study at that time."""
     if runs_in_request(study) or not spec_of(study).problem.noisy:
         return None
     state = access.rows(DesignerState, principal).filter(study_id=study.pk).defer("state").first()
@@ -190,6 +205,8 @@ def _stored(principal: Principal, study: Study) -> tuple[Recommendation, int] | 
     if found is None:
         return None
     revision = found.pop("revision")
+    if "rows" in found:
+        return ContextTable(tuple(Recommendation(**one) for one in found["rows"])), revision
     return Recommendation(**found), revision
 
 
@@ -224,16 +241,20 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     memory.revision = study.revision
 
 
-def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int] | None) -> Analysis:
+def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation | ContextTable, int] | None) -> Analysis:
     problem = spec_of(study).problem
+    if problem.context:
+        return _summarise_contexts(study, memory, stored)
     default_params = problem.space.default()
     found = list(memory.estimates.values())
     default = next((estimate for estimate in found if estimate.configuration == default_params), None)
     before = None if default is None else _measured(default)
     checked = _checked(study)
     recommended = _after_check(study, memory, checked)
-    if recommended is None and stored is not None and _holds(study, memory, *stored):
-        recommended = stored[0]
+    if recommended is None and stored is not None:
+        found_last, revision = stored
+        if isinstance(found_last, Recommendation) and _holds(study, memory, found_last, revision):
+            recommended = found_last
     if recommended is None:
         recommended = _estimated(study, memory)
     if recommended is None:
@@ -266,6 +287,69 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
     )
 
 
+def _summarise_contexts(
+    study: Study, memory: _Memory, stored: tuple[Recommendation | ContextTable, int] | None
+) -> Analysis:
+    """Return the analysis of a study with a context: a verdict for each context, and none for the whole study."""
+    spec = spec_of(study)
+    problem, context = spec.problem, spec.problem.context
+    recommended: dict[Any, Recommendation] = {}
+    tuner = tuner_for(problem, method_of(spec))
+    tuner.update([trial for trials in memory.completed.values() for trial in trials])
+    estimated = tuner.found(costly=False)
+    for table in (estimated, stored[0] if stored else None):
+        if isinstance(table, ContextTable):
+            kept = [
+                one for one in table.rows if actions.configuration_key(study, one.configuration) in memory.estimates
+            ]
+            recommended |= {context_key(context.of(one.configuration)): one for one in kept}
+    checked = _checked_contexts(study, memory)
+    rows: list[ContextRow] = []
+    best: list[ConfigurationSummary] = []
+    for values in context.table():
+        part = problem.within(values)
+        result = checked.get(context_key(values))
+        found = None if result is None else after_check(part, result.configuration, result.result)
+        found = found or recommended.get(context_key(values))
+        verdict = None
+        if found is not None:
+            measured = memory.estimates[actions.configuration_key(study, found.configuration)]
+            before = memory.estimates.get(actions.configuration_key(study, part.space.default()))
+            runs, default_runs = len(measured.numbers), 0 if before is None else len(before.numbers)
+            known = None if result is None or found.configuration != result.configuration else result.result
+            known = None if found.configuration == part.space.default() else known
+            verdict = conclude(part, found, known, runs, default_runs, unrepeated=_unrepeated(study))
+            best.append(_measured(measured))
+        rows.append(row_of(problem, values, verdict))
+    noise = replicate_deviation(_replicates(memory, problem.metrics[0]))
+    goal = problem.objectives[0]
+    return Analysis(
+        revision=memory.revision,
+        default_params=problem.space.default(),
+        default=None,
+        best=best,
+        objectives=[ObjectiveProgress(goal.metric, goal.goal, goal.unit, None, None, None, None, None, noise)],
+        recommendation=None,
+        verdict=None,
+        pareto_verdict=None,
+        configurations=len(memory.estimates),
+        space_size=_space_size(problem),
+        contexts=rows,
+    )
+
+
+def _checked_contexts(study: Study, memory: _Memory) -> dict[Any, ContextCheck]:
+    """Return the results of the last final check that is over, by context, as far as the space still has them."""
+    spec = spec_of(study)
+    found: dict[Any, ContextCheck] = {}
+    for data in (study.verdict or {}).get("contexts", ()):
+        one = ContextCheck.from_json(data)
+        best = spec.present(one.configuration)
+        if best is not None and actions.configuration_key(study, best) in memory.estimates:
+            found[context_key(spec.problem.context.of(best))] = replace(one, configuration=best)
+    return found
+
+
 def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int) -> bool:
     """Return whether no result after this revision is better than the expectation of the stored recommendation."""
     own = actions.configuration_key(study, stored.configuration)
@@ -289,7 +373,8 @@ def _unrepeated(study: Study) -> str:
 
 def _checked(study: Study) -> CheckResult | None:
     """Return the result of the last final check that is over; None with several objectives."""
-    is_alone = len(spec_of(study).problem.objectives) == 1
+    problem = spec_of(study).problem
+    is_alone = len(problem.objectives) == 1 and not problem.context
     return checked_of(study) if study.verdict is not None and is_alone else None
 
 

@@ -1,7 +1,8 @@
 """The spec of a study: the JSON that is stored, sent over REST and made by rpc from protobuf.
 
     {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "outcome_constraints": [texts],
-     "noisy": true, "seed": 0, "algorithm": {"name", "options"}, "resampling": {"name", "options"},
+     "context": [{"name": name of a parameter, "values": [...]}], "noisy": true, "seed": 0,
+     "algorithm": {"name", "options"}, "resampling": {"name", "options"},
      "estimator": {"name", "options"}, "pruning": [{"name", "options"}],
      "stopping": rule of policies/stopping.py or null,
      "final_check": {"width", "max_trials", "level", "effects"} or null,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 DEFAULT_ALGORITHM = "auto"
 DEFAULT_ESTIMATOR = "median"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_PROBLEM_KEYS = ("space", "objectives", "outcome_constraints", "noisy")
+_PROBLEM_KEYS = ("space", "objectives", "outcome_constraints", "noisy", "context")
 _KEYS = frozenset(
     {
         *_PROBLEM_KEYS,
@@ -207,17 +208,23 @@ class StudySpec:
         The space may also be the one that the study was created with: the caller may not know that it was changed.
         """
         mine, theirs = self.problem.to_json(), spec_of(study).problem.to_json()
-        return mine["objectives"] == theirs["objectives"] and mine["space"] in (theirs["space"], study.first_space)
+        same = all(mine.get(name) == theirs.get(name) for name in ("objectives", "context"))
+        return same and mine["space"] in (theirs["space"], study.first_space)
 
     def with_space(self, space: EditedSpace) -> StudySpec:
         """Return the spec with the next version of its space.
 
-        Raises InvalidInput (`outcome_constraints[<n>]`) if an outcome constraint names a new parameter.
+        Raises InvalidInput (`outcome_constraints[<n>]`) if an outcome constraint names a new parameter, and
+        (`context[<n>]...`) if the space has lost a context variable or one of its values.
         """
         problem = self.problem
         constraints = [constraint.text for constraint in problem.outcome_constraints]
         changed = Problem.build(
-            space.searched, problem.objectives, noisy=problem.noisy, outcome_constraints=constraints
+            space.searched,
+            problem.objectives,
+            noisy=problem.noisy,
+            outcome_constraints=constraints,
+            context=problem.context.to_json(),
         )
         is_plain = self.edited is None and space == EditedSpace(space.declared)
         return replace(self, problem=changed, edited=None if is_plain else space, space_version=self.space_version + 1)
@@ -353,10 +360,18 @@ def _usual_check(problem: Problem, budget: Budget) -> dict[str, JsonValue] | Non
     if not problem.noisy or not is_possible:
         return None
     trials = budget.max_trials
+    if problem.context:
+        # Each context has a check of its own.
+        trials = None if trials is None else trials // len(problem.context.table())
+        return {"effects": 0} if trials is None or trials >= _LARGE_BUDGET else _small_check(trials)
     if trials is None or trials >= _LARGE_FOR_EFFECTS:
         return {}
     if trials >= _LARGE_BUDGET:
         return {"effects": trials // 2}
+    return _small_check(trials)
+
+
+def _small_check(trials: int) -> dict[str, JsonValue]:
     return {"max_trials": max(_LEAST_CHECK, trials // 2), "effects": 0}
 
 

@@ -10,6 +10,7 @@ from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, ResourceExhausted, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState
+from service.core.parameters import identity
 from service.core.space import Scalar
 from service.studies import actions, selectors
 from service.studies.change import Work, changing
@@ -18,7 +19,7 @@ from service.studies.selectors import OperationDetail
 from service.studies.specs import check_identifier
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
-from service.trials import budget, client_leases, messages
+from service.trials import budget, client_leases, ending, messages
 from service.trials.quotas import meter
 from service.trials.supply import supply
 from service.trials.topup import describe
@@ -38,6 +39,8 @@ def ask(
     lease_seconds: float | None = None,
     held_trials: Sequence[int] = (),
     fixed: Mapping[str, object] | None = None,
+    context: Mapping[str, object] | None = None,
+    schedule_context: bool = False,
     request_id: str = "",
 ) -> OperationDetail:
     """Ask a study for `count` trials that start at once, and return the operation that gives them.
@@ -46,7 +49,13 @@ def ask(
     trials come next. Another client gets a trial that is neither ended nor renewed within `lease_seconds`; None: it
     waits for this client. The operation is finished at once when no costly algorithm is needed; otherwise it is
     PENDING and a worker computes it. Where the budget holds fewer trials than were asked for, the operation gives
-    those. Raises InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and
+    those.
+
+    Args:
+        context: the present value of each context variable of the study, in which the trials will be measured.
+        schedule_context: the caller can set the context, so the study chooses one for each trial.
+
+    Raises InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and
     ResourceExhausted (`rate_limited`, `quota_exceeded`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
@@ -57,7 +66,8 @@ def ask(
     try:
         meter.suggest(principal, count)
         with changing(principal, study, "study.suggest", client=client_id) as work:
-            return _ask(work, count, client, held_trials, fixed or {}, request_id)
+            values = {**_check_fixed(work, fixed or {}), **_check_context(work, context or {}, schedule_context)}
+            return _ask(work, count, client, held_trials, values, request_id)
     except (IntegrityError, Conflict, ResourceExhausted):
         # A request that is sent twice gets the first answer, even if the first took the last of the budget.
         before = selectors.find_operation(principal, request_id) if request_id else None
@@ -75,7 +85,7 @@ def _ask(
     count: int,
     client: actions.Client,
     held_trials: Sequence[int],
-    fixed: Mapping[str, object],
+    values: dict[str, Scalar],
     request_id: str,
 ) -> OperationDetail:
     study, principal = work.study, work.principal
@@ -83,13 +93,14 @@ def _ask(
         raise Conflict(
             "study_runs_on_agents", f"Study {study.name!r} runs on agents: the service itself hands out its trials."
         )
-    values = _check_fixed(work, fixed)
     held = set(held_trials)
-    # ACTIVE trials of the client that it does not hold: it crashed and asks again.
-    trials = [trial for trial in work.trials if trial.number not in held][:count]
+    present = {name: values[name] for name in work.spec.problem.context.names if name in values}
+    # ACTIVE trials of the client that it does not hold: it crashed and asks again. Trials of another context stay.
+    mine = [trial for trial in work.trials if trial.number not in held and _is_in(trial, present)]
+    trials = mine[:count]
     if trials:
         actions.lease_again(work, trials, client)
-    trials += _enqueued(work, client, count - len(trials), values)
+    trials += _enqueued(work, client, count - len(trials), values, present)
     operation = Operation(
         study_id=study.pk,
         request_id=request_id or None,
@@ -145,7 +156,20 @@ def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, f
         meter.worker_time(work.principal)
         operation.state = OperationState.PENDING
     elif not trials and _awaits_results(work):
-        raise budget.awaiting(study)
+        raise _measured_here(work, fixed) or budget.awaiting(study)
+
+
+def _measured_here(work: Work, context: Mapping[str, Scalar]) -> Conflict | None:
+    """Return the refusal if the final check needs trials in other contexts only."""
+    others = ending.next_checks(work, 1) if context and work.study.final_check is not None else []
+    if not others:
+        return None
+    wanted = ", ".join(f"{name} = {value!r}" for name, value in work.spec.problem.context.of(others[0]).items())
+    return Conflict(
+        "context_measured",
+        f"The final check of study {work.study.name!r} needs no more trials in this context at present. "
+        f"Measure in another one: {wanted}.",
+    )
 
 
 def _awaits_results(work: Work) -> bool:
@@ -156,19 +180,43 @@ def _awaits_results(work: Work) -> bool:
     return study.final_check is not None or study.open_count > 0
 
 
-def _enqueued(work: Work, client: actions.Client, count: int, fixed: Mapping[str, Scalar]) -> list[Trial]:
-    """Give out trials that users have enqueued, unless this ask fixes values of its own."""
+def _enqueued(
+    work: Work, client: actions.Client, count: int, fixed: Mapping[str, Scalar], context: Mapping[str, Scalar]
+) -> list[Trial]:
+    """Give out trials that users have enqueued, of this context if the ask has one.
+
+    An ask that fixes other values gets none.
+    """
     study = work.study
-    if study.state != StudyState.ACTIVE or not study.requested_count or not count or fixed:
+    if study.state != StudyState.ACTIVE or not study.requested_count or not count or len(fixed) > len(context):
         return []
-    trials = actions.waiting_trials(work, count)
+    waiting = actions.waiting_trials(work, study.requested_count if context else count)
+    trials = [trial for trial in waiting if _is_in(trial, context)][:count]
     actions.start_trials(work, trials, client=client)
     return trials
+
+
+def _is_in(trial: Trial, context: Mapping[str, Scalar]) -> bool:
+    return all(identity(trial.params[name]) == identity(value) for name, value in context.items())
+
+
+def _check_context(work: Work, given: Mapping[str, object], scheduled: bool) -> dict[str, Scalar]:
+    """Return the context of an ask with exact values; empty without a context, and if the study is to choose it."""
+    context = work.spec.problem.context
+    if scheduled and given:
+        raise InvalidInput("schedule_context", True, "false together with a context")
+    if scheduled and context:
+        return {}
+    return context.check(given, work.spec.space)
 
 
 def _check_fixed(work: Work, fixed: Mapping[str, object]) -> dict[str, Scalar]:
     if not fixed:
         return {}
     space = work.spec.space
+    for name in work.spec.problem.context.names:
+        if name in fixed:
+            allowed = "parameters that the study chooses, and a value of the context in `context`"
+            raise InvalidInput(f"fixed.{name}", fixed[name], allowed, problem="is a context variable")
     space.restrict(fixed)
     return {name: space[name].cast(value, f"fixed.{name}") for name, value in fixed.items()}

@@ -9,7 +9,6 @@ from django.db.models import Max, Min
 
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState
-from service.policies.check import FinalCheck
 from service.studies import actions
 from service.studies.change import Work, changing
 from service.studies.models import Study, Trial
@@ -17,7 +16,7 @@ from service.studies.specs import check_identifier
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import ending
-from service.trials.method import expect_checkable
+from service.trials.method import expect_checkable, parse_check
 from service.trials.topup import top_up
 
 
@@ -40,8 +39,7 @@ def check_study(
     given = {key: value for key, value in (settings or {}).items() if value is not None}
     with changing(principal, name, "study.check") as work:
         study = work.study
-        objectives = len(work.spec.problem.objectives)
-        policy = FinalCheck.parse({**(work.spec.final_check or {}), **given}, "final_check", objectives).to_json()
+        policy = parse_check(work.spec, {**(work.spec.final_check or {}), **given}).to_json()
         if _is_known(work, policy if given else None, request_id):
             return study
         expect_checkable(work.spec, policy)

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from service.algorithms.base import NOTHING_FIXED
+from service.core.context import context_key
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
@@ -25,9 +27,10 @@ from service.studies.models import Operation, Study
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.trials import budget, messages, tuners
-from service.trials.method import runs_in_request, watches_results
+from service.trials.method import parse_check, runs_in_request, watches_results
+from service.tuner.contextual import ContextualTuner
 from service.tuner.effects import State
-from service.tuner.recommendation import Recommendation
+from service.tuner.recommendation import ContextTable, Recommendation
 from service.tuner.verdict import Level
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
@@ -56,7 +59,7 @@ def after_result(work: Work) -> None:
         end_search(work, reason)
 
 
-def end_search(work: Work, reason: str, recommended: Recommendation | None = None) -> None:
+def end_search(work: Work, reason: str, recommended: Recommendation | ContextTable | None = None) -> None:
     """End the search of a study; trials that run may still finish.
 
     `recommended`: by a worker that has just looked at all results.
@@ -86,7 +89,9 @@ def begin_check(work: Work, reason: str, policy: Mapping[str, JsonValue] | None,
     )
 
 
-def end_exhausted(work: Work, fixed: Mapping[str, Scalar], recommended: Recommendation | None = None) -> bool:
+def end_exhausted(
+    work: Work, fixed: Mapping[str, Scalar], recommended: Recommendation | ContextTable | None = None
+) -> bool:
     """End the search of a study whose space holds no more, if a final check is to follow. Return whether it ended."""
     study = work.study
     waiting = budget.check_follows(work) and study.final_check is None and not fixed
@@ -107,19 +112,26 @@ def recommend(work: Work) -> None:
     messages.send_on_commit(operation.id)
 
 
-def take_best(work: Work, found: Recommendation | None) -> None:
-    """Begin the final check with the configuration that the search has found, or with members of the Pareto set."""
+def take_best(work: Work, found: Recommendation | ContextTable | None) -> None:
+    """Begin the final check with what the search has found: a configuration, a Pareto set's members, or a table."""
     study = work.study
     assert study.final_check is not None
-    single = None if found is None else found.configuration
-    best = _members(work) if _has_several(work) else single
+    best: Configuration | list[Configuration] | None
+    if isinstance(found, ContextTable):
+        best = [one.configuration for one in found.rows]
+    elif _has_several(work):
+        best = _members(work)
+    else:
+        best = None if found is None else found.configuration
     if best is None:
         actions.step_study(work, StudyState.COMPLETED, f"{study.final_check['reason']} Nothing was measured.")
         notices.study_ended(work)
         return
     study.final_check = {**study.final_check, "best": best}
     space = work.spec.space
-    if not best or (isinstance(best, Mapping) and space.key(best) == space.key(space.default())):
+    if work.spec.problem.context:
+        go_on(work)
+    elif not best or (isinstance(best, Mapping) and space.key(best) == space.key(space.default())):
         _conclude(work, best)
 
 
@@ -132,10 +144,10 @@ def _has_several(work: Work) -> bool:
     return len(work.spec.problem.objectives) > 1
 
 
-def estimate(work: Work) -> Recommendation | None:
+def estimate(work: Work) -> Recommendation | ContextTable | None:
     """Return what the results recommend, as far as that needs no costly algorithm."""
     with tuners.borrowed(work) as (learner, _):
-        return learner.tuner.recommend(costly=False)
+        return learner.tuner.found(costly=False)
 
 
 def awaits_best(study: Study) -> bool:
@@ -143,13 +155,17 @@ def awaits_best(study: Study) -> bool:
     return study.final_check is not None and study.final_check["best"] is None and study.open_count == 0
 
 
-def next_checks(work: Work, count: int) -> list[Configuration]:
-    """Return up to `count` configurations for the final check."""
+def next_checks(work: Work, count: int, fixed: Mapping[str, Scalar] = NOTHING_FIXED) -> list[Configuration]:
+    """Return up to `count` configurations for the final check; with a context among `fixed`, of this context."""
     study = work.study
     assert study.final_check is not None
     best = study.final_check["best"]
     if best is None:
         return []
+    context = work.spec.problem.context
+    if context and set(context.names) <= set(fixed):
+        wanted = context_key(context.of(fixed))
+        best = [one for one in best if context_key(context.of(one)) == wanted]
     state = study.final_check.get("effects")
     with tuners.borrowed(work) as (learner, pending):
         if state is None:
@@ -191,11 +207,14 @@ def check_policy(work: Work) -> FinalCheck:
     assert check is not None
     # Checks that began in an earlier version of the service have no "after": they are the first of their studies.
     settings = check.get("policy") or work.spec.final_check or {}
-    return replace(FinalCheck.parse(settings, "final_check"), after=check.get("after", 0))
+    return replace(parse_check(work.spec, settings), after=check.get("after", 0))
 
 
 def _conclude(work: Work, best: Configuration | list[Configuration]) -> None:
-    if isinstance(best, list):
+    if work.spec.problem.context:
+        assert isinstance(best, list)
+        _conclude_contexts(work, best)
+    elif isinstance(best, list):
         _conclude_several(work, best)
     else:
         _conclude_one(work, best)
@@ -209,6 +228,17 @@ def _conclude_several(work: Work, best: list[Configuration]) -> None:
     study.verdict = checked.to_json()
     actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
     notices.study_ended(work, checked.text if checked.level is Level.PROVEN else "")
+
+
+def _conclude_contexts(work: Work, best: list[Configuration]) -> None:
+    study = work.study
+    assert study.final_check is not None
+    with tuners.borrowed(work) as (learner, _):
+        assert isinstance(learner.tuner, ContextualTuner)
+        checked = learner.tuner.checked_contexts(best, check_policy(work))
+    study.verdict = {"contexts": [one.to_json() for one in checked], "trials": study.final_check["trials"]}
+    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    notices.study_ended(work)
 
 
 def _conclude_one(work: Work, best: Configuration) -> None:

@@ -53,6 +53,10 @@ def _enqueue(work: Work, params: Mapping[str, object], count: int, request_id: s
     if study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or study.final_check is not None:
         state = "in its final check" if study.final_check is not None else study.state
         raise Conflict("study_not_active", f"Study {study.name!r} is {state}: it takes no more trials.")
+    context = work.spec.problem.context
+    if context:
+        # A context is never chosen, so a missing value has no default.
+        context.check({name: params[name] for name in context.names if name in params}, space, "params")
     configuration = space.validate(params, complete=True)
     left = max(0, budget.left(study, count))
     if left < count:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 from service.algorithms.base import Cost
-from service.algorithms.start import default_first
 from service.core.errors import InvalidInput, JsonValue
 from service.policies import stopping
 from service.policies.check import FinalCheck
 from service.studies.models import Study
 from service.studies.specs import Choice, Policy, StudySpec, budget_of, spec_of
+from service.tuner.contextual import tuner_for
 from service.tuner.method import Method
 from service.tuner.tuner import Tuner
 
@@ -27,9 +27,14 @@ def completed(spec: StudySpec) -> StudySpec:
     """
     check = spec.final_check
     if check is not None:
-        check = FinalCheck.parse(check, "final_check", len(spec.problem.objectives)).to_json()
+        check = parse_check(spec, check).to_json()
         expect_checkable(spec, check)
     method = method_of(spec).completed(spec.problem)
+    if spec.problem.context:
+        # Raises InvalidInput for an algorithm that cannot handle a context.
+        tuner_for(spec.problem, method)
+        if spec.start_from:
+            raise InvalidInput("start_from", list(spec.start_from), "no earlier study for a study with a context")
     choice = method.choice(spec.problem)
     assert method.resampling is not None
     return replace(
@@ -44,9 +49,24 @@ def completed(spec: StudySpec) -> StudySpec:
     )
 
 
+def parse_check(spec: StudySpec, check: Mapping[str, object]) -> FinalCheck:
+    """Return the final check that the JSON describes. Raises InvalidInput (`final_check...`).
+
+    With a context, the check does not ask which changes matter: `effects` is 0.
+    """
+    if not spec.problem.context:
+        return FinalCheck.parse(check, "final_check", len(spec.problem.objectives))
+    found = FinalCheck.parse({"effects": 0, **check}, "final_check")
+    if found.effects:
+        raise InvalidInput("final_check.effects", found.effects, "0 for a study with a context")
+    return found
+
+
 def expect_checkable(spec: StudySpec, check: Mapping[str, JsonValue]) -> None:
-    """Raise InvalidInput (`final_check`) if the study cannot have a final check."""
-    if default_first(spec.space) is None:
+    """Raise InvalidInput (`final_check`) if the study cannot have a final check, in any of its contexts."""
+    problem = spec.problem
+    spaces = [problem.within(one).space for one in problem.context.table()] if problem.context else [spec.space]
+    if not spec.space.has_explicit_default or any(not space.feasible(space.default()) for space in spaces):
         raise InvalidInput("final_check", check, "null, or parameters with defaults that satisfy the constraints")
 
 
@@ -65,7 +85,7 @@ def method_of(spec: StudySpec) -> Method:
         estimator_options=spec.estimator.options,
         pruning=tuple((policy.name, policy.options) for policy in spec.pruning),
         stopping=None if spec.stopping is None else stopping.parse(spec.stopping, spec.problem),
-        final_check=None if spec.final_check is None else FinalCheck.parse(spec.final_check, "final_check"),
+        final_check=None if spec.final_check is None else parse_check(spec, spec.final_check),
         budget=spec.budget.max_trials,
         parallelism=1 if spec.execution is None else spec.execution.parallelism,
     )
@@ -74,7 +94,7 @@ def method_of(spec: StudySpec) -> Method:
 @lru_cache(_REMEMBERED)
 def bare_tuner(study_spec: StudySpec) -> Tuner:
     """Return a tuner that is never given any history: it says what its algorithm costs, and suggests without one."""
-    return Tuner(study_spec.problem, method_of(study_spec))
+    return tuner_for(study_spec.problem, method_of(study_spec))
 
 
 def runs_in_request(study: Study) -> bool:

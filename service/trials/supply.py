@@ -47,9 +47,11 @@ def supply(
     if study.final_check is not None:
         if ending.awaits_best(study):
             return Supply([], count, False)
-        checks = [Suggestion(one, "check") for one in ending.next_checks(work, count)]
+        checks = [Suggestion(one, "check") for one in ending.next_checks(work, count, fixed)]
         return Supply(add(work, checks, into=into, client=client), 0, False)
-    default = None if study.default_done else default_first(work.spec.space, fixed)
+    # With a context, the tuner suggests the default in each context.
+    done = study.default_done or bool(work.spec.problem.context)
+    default = None if done else default_first(work.spec.space, fixed)
     first = [] if default is None else [Suggestion(default, "default")]
     wanted = count - len(first)
     drawn: Sequence[Suggestion] = ()

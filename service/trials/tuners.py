@@ -32,6 +32,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials.method import method_of
 from service.trials.models import DesignerState
+from service.tuner.contextual import tuner_for
 from service.tuner.tuner import Tuner
 
 # Creation time is part of the key because a database that was emptied gives its keys again.
@@ -134,7 +135,7 @@ def as_pending(configurations: Sequence[Configuration], first_number: int) -> li
 
 
 def _make(found: Snapshot, spec: StudySpec) -> Learner:
-    learner = Learner(Tuner(spec.problem, method_of(spec)), 0)
+    learner = Learner(tuner_for(spec.problem, method_of(spec)), 0)
     stored = access.rows(DesignerState, found.principal).filter(study_id=found.study.pk).first()
     if stored is not None:
         learner.tuner.load(stored.state)

@@ -45,6 +45,13 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextTable:
+    """The recommendations of a study with a context, one for each context that has measurements."""
+
+    rows: tuple[Recommendation, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Belief:
     """The `mean` of a latent value, times the objective's sign, and its standard `deviation`; None if it is unknown."""
 

@@ -6,7 +6,7 @@ The algorithm is created at its first use, so a process that only checks whether
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,6 +31,7 @@ from service.policies.stopping import History, Progress
 from service.tuner.effects import Elimination
 from service.tuner.method import Method
 from service.tuner.recommendation import (
+    ContextTable,
     Recommendation,
     by_estimate,
     by_posterior,
@@ -77,8 +78,12 @@ class Tuner:
     The same method, history, pending trials and cursor give the same answers in any process.
     """
 
-    def __init__(self, problem: Problem, method: Method) -> None:
-        """Raises InvalidInput as `Method.completed` does."""
+    def __init__(self, problem: Problem, method: Method, lender: Callable[[], Algorithm] | None = None) -> None:
+        """`lender` returns the algorithm of several tuners that learn together; None: the tuner has its own.
+
+        Raises InvalidInput as `Method.completed` does.
+        """
+        self._lender = lender
         self.problem = problem
         self.method = method.completed(problem)
         self.choice = method.choice(problem)
@@ -144,17 +149,27 @@ class Tuner:
         """Return the next measurements, as `Algorithm.suggest` does; the resampling policy has precedence."""
         waiting = list(pending)
         items: list[Suggestion] = []
-        while self._resamples and len(items) < count:
-            again = self._resampling.again(pending=waiting, predict=self._believed)
-            if again is None or not _fits(again, fixed):
-                break
+        while len(items) < count and (again := self.again(waiting, fixed)) is not None:
             items.append(Suggestion(again, "replicate"))
-            waiting.append(_requested(again, "replicate"))
+            waiting.append(requested(again, "replicate"))
         if len(items) == count:
             return Suggestions(tuple(items), cursor, False)
         batch = self._made().suggest(count - len(items), cursor=cursor, pending=waiting, fixed=fixed)
         items += [Suggestion(configuration, "suggested") for configuration in batch.configurations]
         return Suggestions(tuple(items), batch.cursor, batch.exhausted)
+
+    def again(
+        self, pending: Sequence[TrialRecord] = (), fixed: Mapping[str, Scalar] = NOTHING_FIXED
+    ) -> Configuration | None:
+        """Return the configuration that the resampling policy measures again next; None if there is none."""
+        if not self._resamples:
+            return None
+        found = self._resampling.again(pending=pending, predict=self._believed)
+        return found if found is not None and _fits(found, fixed) else None
+
+    def found(self, *, costly: bool = True) -> Recommendation | ContextTable | None:
+        """Return what the search has found so far, in the form in which it is stored; None if that is nothing."""
+        return self.recommend(costly=costly)
 
     def recommend(self, *, costly: bool = True) -> Recommendation | None:
         """Return the recommended configuration; None with several objectives or without measurements.
@@ -362,6 +377,8 @@ class Tuner:
         return [Side(*one) for one in zip(values, doubtful, failed, waiting, strict=True)]
 
     def _made(self) -> Algorithm:
+        if self._lender is not None:
+            return self._lender()
         if self._algorithm is None:
             algorithm = registry.create(
                 self.choice.name,
@@ -415,7 +432,8 @@ def _is_of(policy: FinalCheck, trial: TrialRecord) -> bool:
     return trial.origin == "check" and trial.number > policy.after
 
 
-def _requested(configuration: Configuration, origin: str) -> TrialRecord:
+def requested(configuration: Configuration, origin: str) -> TrialRecord:
+    """Return the record of a trial that is about to be added."""
     return TrialRecord(0, configuration, TrialState.REQUESTED, {}, origin=origin)
 
 

@@ -61,6 +61,40 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextCheck:
+    """The result of the final check in the context of a configuration, which is the best one there."""
+
+    configuration: Configuration
+    result: CheckResult
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON from which `from_json` makes an equal result."""
+        found = self.result
+        numbers = {"gain": found.gain, "low": found.low, "high": found.high, "default": found.default}
+        return {"best": self.configuration, "text": found.text, **numbers, "trials": found.n, "known": found.known}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ContextCheck:
+        """Return the result that `to_json` has stored."""
+        numbers = (data["gain"], data["low"], data["high"], data["trials"], data["default"], data["known"])
+        return cls(data["best"], CheckResult(data["text"], *numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """A row of the table of recommendations.
+
+    `settings` are the values to use in this context: those of the best configuration if its gain is proven, and
+    otherwise the default's. `verdict` is of the best configuration; None before the context has a measurement.
+    """
+
+    context: Configuration
+    settings: Configuration
+    is_default: bool
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectiveGain:
     """The gain of a member of the Pareto set in one objective, as a share of the default's value.
 
@@ -165,6 +199,14 @@ def conclude(
         recommended.gain_high,
         0 if checked is None else checked.n,
     )
+
+
+def row_of(problem: Problem, context: Configuration, verdict: Verdict | None) -> ContextRow:
+    """Return the row of a context, whose verdict is `verdict`."""
+    default = problem.within(context).space.default()
+    is_proven = verdict is not None and verdict.level is Level.PROVEN and verdict.configuration != default
+    used = verdict.configuration if is_proven and verdict is not None else default
+    return ContextRow(context, problem.context.settings(used), not is_proven, verdict)
 
 
 def after_check(problem: Problem, configuration: Configuration, checked: CheckResult) -> Recommendation | None:

@@ -38,7 +38,7 @@ from service.trials import budget, ending, messages, presence, topup, tuners
 from service.trials.models import DesignerState
 from service.trials.quotas import meter
 from service.trials.supply import add, note_exhausted, supply
-from service.tuner.recommendation import Recommendation
+from service.tuner.recommendation import ContextTable, Recommendation
 from service.tuner.tuner import Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
@@ -85,7 +85,7 @@ class Computed:
     cursor: int
     exhausted: bool
     dump: JsonValue
-    recommended: Recommendation | None = None
+    recommended: Recommendation | ContextTable | None = None
     stop: str | None = None
     # Whether every trial of the search had a result.
     closing: bool = False
@@ -224,7 +224,7 @@ def _suggest(claim: Claim) -> Computed:
                 raise Internal(
                     "algorithm_failed", "The algorithm suggested nothing, yet says that the space is not exhausted."
                 )
-        recommended = tuner.recommend()
+        recommended = tuner.found()
         stop = learner.stop(found) if searching else None
         return Computed(
             answer.items,

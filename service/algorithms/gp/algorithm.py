@@ -78,11 +78,17 @@ class _Models:
     works: Process | None
     duration: Process | None
 
-    def incumbents(self, processes: Sequence[Process]) -> FloatArray:
-        """Return the distinct acceptable rows that the processes know, ordered by their best rank in any of them."""
+    def incumbents(self, processes: Sequence[Process], region: Region, context: Sequence[str]) -> FloatArray:
+        """Return the distinct acceptable rows that the processes know, ordered by their best rank in any of them.
+
+        With a context they are moved to the context of the region: the improvement counts there, and a configuration
+        that is good in another context may be the best one there.
+        """
         runs = processes[0].runs
         rows = np.unique(runs.rows[~runs.bounded], axis=0)
         rows = rows[self.known.acceptable(rows)]
+        if context and len(rows):
+            rows = region.moved(rows, context)
         expected = [process.alone.predict(rows)[0] for process in processes]
         ranks = np.array([np.argsort(np.argsort(-one, kind="stable"), kind="stable") for one in expected])
         return rows[np.argsort(ranks.min(0), kind="stable")]
@@ -218,7 +224,7 @@ class GpAlgorithm(ModelBased):
             return Sum(parts), rows[labels > 0.0]
         ensembles = models.objectives or [self._ensemble(multi.weighted(models.runs, random), "weighted")]
         processes = [process for one in ensembles for process in one.members]
-        incumbents = models.incumbents(processes)
+        incumbents = models.incumbents(processes, region, self.problem.context.names)
         if not len(incumbents):
             # Without an acceptable configuration, only the probability of feasibility counts.
             incumbents = models.runs[0].rows
@@ -240,7 +246,9 @@ class GpAlgorithm(ModelBased):
         random: np.random.Generator,
     ) -> Analytic:
         """Return the expected improvement on the best of the incumbents."""
-        if self.problem.noisy and not self._all_measured(region):
+        # The values of incumbents that were measured in other contexts are uncertain, even without noise.
+        uncertain = self.problem.noisy or bool(self.problem.context)
+        if uncertain and not self._all_measured(region):
             posterior = process.posterior(np.vstack([incumbents[:_BASELINE], running]))
             return LogNoisyExpectedImprovement(posterior, draws=_DRAWS, random=random)
         # Without noise the best value is known; only the values of running trials are not. If all configurations have

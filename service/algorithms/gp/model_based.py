@@ -49,7 +49,9 @@ class ModelBased(Algorithm):
         initial = options["initial"]
         assert initial is None or isinstance(initial, int)
         parameters = len(problem.space.parameters)
-        self._initial = min(2 * (parameters + 1), 6) if initial is None else initial
+        # The default is measured in each context.
+        usual = min(2 * (parameters + 1), 6) + len(problem.context.table() if problem.context else ())
+        self._initial = usual if initial is None else initial
         self._encoding = Encoding(problem.space)
         self._start = Sobol(problem, seed=seed, options={})
         self._region_of = lru_cache(_REMEMBERED_REGIONS)(self._make_region)

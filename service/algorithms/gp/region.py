@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -163,6 +163,16 @@ class Region:
         for one in self._conditionals:
             mask[:, one.place] = rows[:, one.activity] == 0.0
         return mask
+
+    def moved(self, rows: FloatArray, names: Sequence[str]) -> FloatArray:
+        """Return the distinct rows with the region's fixed values of these parameters in place of their own."""
+        found = rows.copy()
+        for name in names:
+            place = self._places[name]
+            levels = self.levels[place]
+            assert levels is not None
+            found[:, place] = levels[0]
+        return np.unique(found, axis=0)
 
     def matching(self, rows: FloatArray) -> FloatArray:
         """Return the rows that have the fixed values and so lie in the region."""

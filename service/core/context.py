@@ -1,0 +1,166 @@
+"""The context of a study: parameters of its space that are observed with each trial and never chosen.
+
+A recommendation is then a table with a row for each context: a value for each context variable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.parameters import FloatParameter, IntParameter, Parameter, Scalar, identity
+from service.core.space import Configuration, Space
+
+MOST_VARIABLES = 4
+# The final check measures each context separately.
+MOST_CONTEXTS = 32
+
+
+@dataclass(frozen=True)
+class ContextVariable:
+    """A parameter that is observed and never chosen, and its values in the table of recommendations."""
+
+    name: str
+    values: tuple[Scalar, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return plain JSON from which `parse` makes an equal variable."""
+        return {"name": self.name, "values": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Context:
+    """The context variables of a problem; there may be none. `parse` checks and creates it."""
+
+    variables: tuple[ContextVariable, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.variables)
+
+    @classmethod
+    def parse(cls, data: object, space: Space) -> Context:
+        """Return the context that a list of variables describes.
+
+        A variable is the name of a parameter, or an object with `name` and `values`. The values may be left out for a
+        parameter with choices or a grid: they are then all of its values.
+
+        Raises InvalidInput: `context` for too many variables or contexts, and `context[<n>].name` or
+        `context[<n>].values` for a parameter that cannot be observed or values that it cannot have.
+        """
+        if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_VARIABLES:
+            allowed = f'a list of at most {MOST_VARIABLES} variables such as {{"name": "load", "values": ["idle"]}}'
+            raise InvalidInput("context", data, allowed)
+        variables = [_variable(entry, f"context[{place}]", space) for place, entry in enumerate(data)]
+        names = [one.name for one in variables]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise InvalidInput(f"context[{place}].name", name, "each name once", problem="is repeated")
+        if variables and len(names) == len(space.parameters):
+            raise InvalidInput("context", names, "at least one parameter that is not a context variable")
+        count = math.prod(len(one.values) for one in variables)
+        if count > MOST_CONTEXTS:
+            allowed = f"values that make at most {MOST_CONTEXTS} contexts"
+            raise InvalidInput("context", count, allowed, problem="contexts in total")
+        return cls(tuple(variables))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables, in their order."""
+        return tuple(one.name for one in self.variables)
+
+    def table(self) -> tuple[Configuration, ...]:
+        """Return the contexts of the table; the last variable changes fastest."""
+        return tuple(
+            dict(zip(self.names, values, strict=True)) for values in product(*(one.values for one in self.variables))
+        )
+
+    def of(self, configuration: Mapping[str, Scalar]) -> Configuration:
+        """Return the context in which a configuration was measured."""
+        return {name: configuration[name] for name in self.names}
+
+    def settings(self, configuration: Mapping[str, Scalar]) -> Configuration:
+        """Return the chosen values of a configuration, without its context."""
+        return {name: value for name, value in configuration.items() if name not in self.names}
+
+    def check(self, given: Mapping[str, object], space: Space, where: str = "context") -> Configuration:
+        """Return a complete context with exact values.
+
+        Raises InvalidInput (`context.<name>`) for a variable that is unknown or missing, and for a value out of range.
+        """
+        for name, value in given.items():
+            if name not in self.names:
+                allowed = f"only {', '.join(self.names)}" if self else "no context: this study has no context variable"
+                raise InvalidInput(f"{where}.{name}", value, allowed, problem="is not a context variable of the study")
+        for variable in self.variables:
+            if variable.name not in given:
+                allowed = f"a value, such as {shorten(', '.join(map(repr, variable.values)), 200)}"
+                raise InvalidInput(f"{where}.{variable.name}", None, allowed, problem="is missing")
+        return {name: space[name].cast(given[name], f"{where}.{name}") for name in self.names}
+
+    def nearest(self, context: Mapping[str, Scalar]) -> Configuration | None:
+        """Return the context of the table to which a checked context belongs.
+
+        A number belongs to the nearest value of the table, and to the smaller one if two are as near. The result is
+        None if another value is not in the table.
+        """
+        found: Configuration = {}
+        for variable in self.variables:
+            value = context[variable.name]
+            same = [one for one in variable.values if identity(one) == identity(value)]
+            numbers = [one for one in variable.values if _is_number(one)]
+            if same:
+                found[variable.name] = same[0]
+            elif _is_number(value) and len(numbers) == len(variable.values):
+                found[variable.name] = min(numbers, key=lambda one: (abs(float(one) - float(value)), float(one)))
+            else:
+                return None
+        return found
+
+    def to_json(self) -> list[JsonValue]:
+        """Return plain JSON from which `parse` makes an equal context."""
+        return [one.to_json() for one in self.variables]
+
+
+def context_key(context: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
+    """Return a hashable text of a context with exact values."""
+    return tuple((name, identity(value)) for name, value in sorted(context.items()))  # type: ignore[misc]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _variable(entry: object, where: str, space: Space) -> ContextVariable:
+    given = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(given, Mapping) or set(given) - {"name", "values"}:
+        raise InvalidInput(where, entry, 'a name, or an object such as {"name": "load", "values": ["idle", "high"]}')
+    name = given.get("name")
+    if not isinstance(name, str) or name not in space.names():
+        known = shorten(", ".join(space.names()), 500)
+        raise InvalidInput(f"{where}.name", name, f"the name of a parameter of the space: {known}")
+    parameter = space[name]
+    if parameter.condition is not None:
+        raise InvalidInput(f"{where}.name", name, "a parameter without a condition")
+    child = next((one for one in space.parameters if one.condition and one.condition.parent == name), None)
+    if child is not None:
+        allowed = "a parameter on which no other depends"
+        raise InvalidInput(f"{where}.name", name, allowed, problem=f"decides whether {child.name} is active")
+    return ContextVariable(name, _values(given.get("values"), parameter, where))
+
+
+def _values(given: object, parameter: Parameter, where: str) -> tuple[Scalar, ...]:
+    if given is None:
+        size = parameter.size()
+        if size is None or size > MOST_CONTEXTS:
+            kind = "a number" if isinstance(parameter, FloatParameter | IntParameter) else "a choice"
+            allowed = f"the values for which settings are wanted, at most {MOST_CONTEXTS}"
+            problem = f"are missing, and {parameter.name} is {kind} with too many values"
+            raise InvalidInput(f"{where}.values", None, allowed, problem=problem)
+        return tuple(parameter.value_at(rank) for rank in range(size))
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        raise InvalidInput(f"{where}.values", given, f"a list of values of {parameter.name}")
+    values = [parameter.cast(value, f"{where}.values[{place}]") for place, value in enumerate(given)]
+    return tuple({identity(value): value for value in values}.values())

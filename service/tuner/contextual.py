@@ -1,0 +1,193 @@
+"""The method for a study with a context: one algorithm for all contexts, and policies for each context.
+
+The algorithm's model is over settings and context, so that it learns in one context for the others. A gain means
+something within a context only. Resampling, pruning, stopping, the recommendation and the final check therefore see the
+trials of one context: each context has a tuner of its own, for the same space with the context's values fixed, and all
+of them share the algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from service.algorithms.base import NOTHING_FIXED
+from service.algorithms.start import default_first
+from service.core.context import context_key
+from service.core.errors import InvalidInput
+from service.core.lifecycle import TrialState
+from service.core.problem import Problem
+from service.core.space import Configuration, Scalar
+from service.core.trial import TrialRecord
+from service.policies.check import FinalCheck
+from service.policies.pruning import Running, Step
+from service.tuner.method import Method
+from service.tuner.recommendation import ContextTable, Recommendation
+from service.tuner.tuner import NO_STEPS, Suggestion, Suggestions, Tuner, requested
+from service.tuner.verdict import ContextCheck
+
+# `gp` models settings and context together. `random` learns nothing, and so is as good in each context as in one.
+CAPABLE = ("gp", "random")
+
+
+def tuner_for(problem: Problem, method: Method) -> Tuner:
+    """Return the tuner that suits a problem. Raises InvalidInput as `Method.completed` and ContextualTuner do."""
+    return ContextualTuner(problem, method) if problem.context else Tuner(problem, method)
+
+
+class ContextualTuner(Tuner):
+    """A tuner whose problem has a context.
+
+    A trial in a context outside of the table, which is possible with numbers, teaches the algorithm and nothing else.
+    """
+
+    def __init__(self, problem: Problem, method: Method) -> None:
+        """Raises InvalidInput as `Method.completed` does, and (`algorithm.name`) for an algorithm without contexts."""
+        super().__init__(problem, method)
+        if self.choice.name not in CAPABLE:
+            allowed = f"an algorithm that can handle a context: {', '.join(CAPABLE)}"
+            raise InvalidInput("algorithm.name", self.choice.name, allowed, problem="cannot handle a context")
+        self.uses_history = True
+        contexts = problem.context.table()
+        own = replace(
+            self.method,
+            algorithm=self.choice.name,
+            algorithm_options=self.choice.options,
+            budget=_share(method.budget, len(contexts)),
+        )
+        self._parts = {context_key(one): Tuner(problem.within(one), own, self._made) for one in contexts}
+        self._contexts = {context_key(one): one for one in contexts}
+
+    def part(self, configuration: Mapping[str, Scalar]) -> Tuner | None:
+        """Return the tuner of the context of a configuration; None outside of the table."""
+        return self._parts.get(context_key(self.problem.context.of(configuration)))
+
+    def limit(self, budget: int | None) -> None:
+        for part in self._parts.values():
+            part.limit(_share(budget, len(self._parts)))
+
+    def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
+        super().update(finished, steps)
+        for name, context in self._contexts.items():
+            self._parts[name].update(self._of(context, finished), steps)
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[TrialRecord] = (),
+        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
+    ) -> Suggestions:
+        """Return the next measurements, as `Tuner.suggest` does.
+
+        With the context among the fixed values, all of them are in this context. Otherwise each one is in the context
+        of the table with the fewest trials. The default comes first in each context.
+        """
+        names = self.problem.context.names
+        given = {name: fixed[name] for name in names} if set(names) <= set(fixed) else None
+        waiting, items = list(pending), list[Suggestion]()
+        left = [given] if given is not None else list(self._contexts.values())
+        while left and len(items) < count:
+            context = min(left, key=lambda one: self._begun(one, waiting))
+            found, cursor = self._next(context, cursor, waiting, {**fixed, **context})
+            if found is None:
+                left.remove(context)
+            else:
+                items.append(found)
+                waiting.append(requested(found.configuration, found.origin))
+        return Suggestions(tuple(items), cursor, len(items) < count)
+
+    def found(self, *, costly: bool = True) -> ContextTable | None:
+        rows = tuple(one for part in self._parts.values() if (one := part.recommend(costly=costly)) is not None)
+        return ContextTable(rows) if rows else None
+
+    def recommend(self, *, costly: bool = True) -> Recommendation | None:
+        """Return None: the recommendation is a table (`found`)."""
+        return None
+
+    def check(
+        self,
+        best: Configuration | Sequence[Configuration],
+        count: int,
+        pending: Sequence[TrialRecord] = (),
+        policy: FinalCheck | None = None,
+    ) -> list[Configuration]:
+        """Return the next configurations of the final check, which runs in each context where the default is not best.
+
+        `best` has the best configuration of each context. The contexts take turns.
+        """
+        policy = policy or self.method.final_check
+        assert policy is not None
+        assert not isinstance(best, Mapping)
+        waiting, found = list(pending), list[Configuration]()
+        while len(found) < count:
+            offered: list[tuple[int, Configuration]] = []
+            for one in best:
+                part, context = self.part(one), self.problem.context.of(one)
+                if part is None or _is_default(part.problem, one):
+                    continue
+                mine = self._of(context, waiting)
+                begun = sum(
+                    trial.origin == "check" and trial.number > policy.after for trial in [*part.finished, *mine]
+                )
+                offered += [(begun, each) for each in part.check(one, 1, mine, policy)]
+            if not offered:
+                break
+            found.append(min(offered, key=lambda pair: pair[0])[1])
+            waiting.append(replace(requested(found[-1], "check"), number=policy.after + 1))
+        return found
+
+    def checked_contexts(self, best: Sequence[Configuration], policy: FinalCheck) -> list[ContextCheck]:
+        """Return the result of the final check in each context."""
+        found = []
+        for one in best:
+            part = self.part(one)
+            if part is not None:
+                found.append(ContextCheck(one, part.checked(one, policy)))
+        return found
+
+    def stop(self, seconds: float, node_hours: float) -> str | None:
+        """Return the reason to end the search: the stopping rule has one in every context."""
+        reasons = [part.stop(seconds, node_hours) for part in self._parts.values()]
+        return next(iter(reasons)) if all(reasons) else None
+
+    def prune(self, running: Running) -> str | None:
+        part = self.part(running.configuration)
+        return None if part is None else part.prune(running)
+
+    def _next(
+        self, context: Configuration, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+    ) -> tuple[Suggestion | None, int]:
+        """Return the next measurement in a context, and the cursor after it."""
+        part = self._parts.get(context_key(context))
+        if part is not None:
+            mine = self._of(context, waiting)
+            default = default_first(part.problem.space, fixed)
+            known = {part.problem.space.key(trial.configuration) for trial in [*part.finished, *mine]}
+            if default is not None and part.problem.space.key(default) not in known:
+                return Suggestion(default, "default"), cursor
+            again = part.again(mine, fixed)
+            if again is not None:
+                return Suggestion(again, "replicate"), cursor
+        batch = self._made().suggest(1, cursor=cursor, pending=waiting, fixed=fixed)
+        found = next(iter(batch.configurations), None)
+        return None if found is None else Suggestion(found, "suggested"), batch.cursor
+
+    def _begun(self, context: Configuration, waiting: Sequence[TrialRecord]) -> int:
+        """Return how many trials of the search a context has, without those that failed by the machine's fault."""
+        part = self._parts.get(context_key(context))
+        trials = [*(part.finished if part else ()), *self._of(context, waiting)]
+        return sum(trial.state != TrialState.FAILED and trial.origin != "check" for trial in trials)
+
+    def _of(self, context: Configuration, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+        wanted = context_key(context)
+        return [trial for trial in trials if context_key(self.problem.context.of(trial.configuration)) == wanted]
+
+
+def _share(budget: int | None, contexts: int) -> int | None:
+    return None if budget is None else max(1, budget // contexts)
+
+
+def _is_default(problem: Problem, configuration: Configuration) -> bool:
+    return problem.space.key(configuration) == problem.space.key(problem.space.default())
