@@ -22,8 +22,9 @@
 enum { LONGEST = 4096 };
 
 static const char *const names[COUNTERS] = {
-    [HITS_RAW] = "raw_hits",     [HITS_GZIP] = "gzip_hits",       [READS_RAW] = "raw_reads",
-    [READS_GZIP] = "gzip_reads", [DECOMPRESSED] = "decompressed", [COMPRESSED] = "compressed",
+    [REQUESTS] = "page_requests", [HITS_RAW] = "raw_hits",      [HITS_GZIP] = "gzip_hits",
+    [READS_RAW] = "raw_reads",    [READS_GZIP] = "gzip_reads",  [DECOMPRESSED] = "decompressed",
+    [COMPRESSED] = "compressed",
 };
 
 static double processor_seconds(void)

@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#if !__has_include(<zlib.h>)
+#error "zlib.h is missing. Install zlib's headers (Debian package zlib1g-dev)."
+#endif
 #include <zlib.h>
 
 #include "proxy.h"
@@ -99,6 +102,7 @@ static enum form form_on_disk(enum form wanted)
 struct blob *pages_find(struct core *core, int page, enum form wanted)
 {
     struct blob *found = cache_find(page, wanted);
+    atomic_fetch_add(&counters[REQUESTS], 1);
     if (found) {
         atomic_fetch_add(&counters[wanted == RAW ? HITS_RAW : HITS_GZIP], 1);
         return found;

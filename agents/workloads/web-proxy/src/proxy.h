@@ -73,7 +73,7 @@ struct blob *disk_read(int page, enum form form);
 
 /* --- pages.c: from a request to an answer */
 
-enum counter { HITS_RAW, HITS_GZIP, READS_RAW, READS_GZIP, DECOMPRESSED, COMPRESSED, COUNTERS };
+enum counter { REQUESTS, HITS_RAW, HITS_GZIP, READS_RAW, READS_GZIP, DECOMPRESSED, COMPRESSED, COUNTERS };
 
 extern _Atomic long counters[COUNTERS];
 
