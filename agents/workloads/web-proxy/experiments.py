@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from scipy import stats
+from scipy.special import stdtrit
 
 WORKLOAD = Path(__file__).resolve().parent
 sys.path.append(str(WORKLOAD.parent))
@@ -148,7 +148,7 @@ def measure(options: argparse.Namespace, wanted: Sequence[Cell]) -> Rounds:
             for cell in order:
                 turn = str(number), cell.name
                 if turn not in known:
-                    known[turn] = run(proxy, cell, number, options.seconds)
+                    known[turn] = run(proxy, cell, number, options)
                     csv.writer(to).writerow([*turn, *(known[turn][metric] for metric in METRICS)])
                     to.flush()
                 found[cell.name].append(known[turn])
@@ -156,13 +156,14 @@ def measure(options: argparse.Namespace, wanted: Sequence[Cell]) -> Rounds:
     return found
 
 
-def run(proxy: trial.Proxy, cell: Cell, number: int, seconds: float) -> dict[str, float]:
+def run(proxy: trial.Proxy, cell: Cell, number: int, options: argparse.Namespace) -> dict[str, float]:
     """Measure one cell, with an empty cache at its start."""
     proxy.command("clear")
     proxy.set(**{**DEFAULTS, **dict(cell.settings)})
     load = [f"--clients={cell.clients}", f"--law={cell.law}", f"--gzip-share={cell.gzip_share}"]
     with trial.background(cell.background):
-        return proxy.measure([*load, f"--seconds={seconds}", "--warm-up=0.5", f"--seed={number + 1}"])
+        times = [f"--seconds={options.seconds}", f"--warm-up={options.warm_up}"]
+        return proxy.measure([*load, *times, f"--seed={number + 1}"])
 
 
 # --- judging
@@ -174,7 +175,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     middle = statistics.fmean(logs)
     if len(logs) < 2:
         return math.exp(middle), 0.0, math.inf
-    half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = float(stdtrit(len(logs) - 1, 0.975)) * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
 
@@ -310,6 +311,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--parts", default=",".join(PARTS), help="a list with commas (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=6, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement (default: %(default)s)")
+    parser.add_argument("--warm-up", type=float, default=0.5, help="seconds before it (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("web-proxy-measured"), help="default: %(default)s")
     options = parser.parse_args(argv)
 

@@ -31,7 +31,8 @@ struct connection {
     char head[256];
     struct iovec rest[2]; /* of the answer that is being sent: what remains of its head and body */
     struct blob *body;
-    bool last; /* close after this answer */
+    bool last;     /* close after this answer */
+    bool draining; /* the last answer is sent: what still comes is dropped, or the answer could get lost */
 };
 
 static int page_count;
@@ -169,7 +170,7 @@ static int send_rest(struct connection *connection)
     if (connection->body)
         blob_release(connection->body);
     connection->body = NULL;
-    return connection->last ? -1 : 1;
+    return 1;
 }
 
 /* Goes on with a connection until it has to wait for its client. */
@@ -185,6 +186,12 @@ static void go_on(struct connection *connection)
             watch(connection, EPOLL_CTL_MOD, EPOLLOUT);
             return;
         }
+        if (connection->last && !connection->draining) {
+            connection->draining = true;
+            shutdown(connection->socket, SHUT_WR);
+        }
+        if (connection->draining)
+            connection->received = 0;
         connection->request[connection->received] = '\0';
         char *blank = strstr(connection->request, "\r\n\r\n");
         if (blank) {
