@@ -15,9 +15,10 @@ QUICK = "opt-level=O0"
 
 
 def copy(folder: Path) -> Path:
-    """Copy the workload without its sources, and the files that it shares with gcc-flags; return its folder."""
+    """Copy the workload without its sources, and the files that it shares with others; return its folder."""
     for name in ("apache-gcc", "gcc-flags"):
         shutil.copytree(WORKLOADS / name, folder / name, ignore=shutil.ignore_patterns("source", ".part"))
+    shutil.copy(WORKLOADS / "debian_sources.py", folder)
     return folder / "apache-gcc"
 
 

@@ -16,6 +16,7 @@ from trimtab_agent.components.loader import load
 from trimtab_agent.components.schema import Choices, Component
 
 prepare = module_of(WORKLOAD, "prepare")
+debian_sources = module_of(WORKLOAD.parent, "debian_sources")
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +90,12 @@ def test_sources_of_apt() -> None:
         "Types: deb-src\nURIs: http://deb.example.org/debian\nSuites: trixie\n"
         "Components: main\nSigned-By: /usr/share/keyrings/a.gpg\n"
     )
-    assert prepare.source_entries(stanzas, True, "trixie") == [wanted]
+    assert debian_sources.source_entries(stanzas, True, "trixie") == [wanted]
     lines = (
         "deb [arch=amd64 signed-by=/usr/share/keyrings/a.gpg] http://deb.example.org/debian trixie main # here\n"
         "# deb http://deb.example.org/debian trixie contrib\n"
         "deb-src http://deb.example.org/debian trixie main\n"
         "deb http://deb.example.org/debian trixie-updates main\n"
     )
-    assert prepare.source_entries(lines, False, "trixie") == [wanted]
-    assert prepare.source_entries(lines, False, "sid") == []
+    assert debian_sources.source_entries(lines, False, "trixie") == [wanted]
+    assert debian_sources.source_entries(lines, False, "sid") == []

@@ -1,0 +1,46 @@
+"""Profile a running target with perf: stacks by frame pointers, on the processor's clock."""
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from graph import Symbols, stacks_of
+from serving import MachineError, descendants
+
+
+def sample(
+    pid: int, program: Path, symbols: Symbols, microseconds: int, data: Path, work: Callable[[], object]
+) -> list[list[int]]:
+    """Return the stacks of a process and its children while `work` runs.
+
+    Args:
+        pid: the process.
+        program: its program.
+        symbols: the functions of the program.
+        microseconds: processor time between two samples.
+        data: the file for perf.
+        work: what loads the process.
+
+    Raises:
+        MachineError: perf is missing or may not sample.
+    """
+    if shutil.which("perf") is None:
+        raise MachineError("perf is not in PATH: install it (Debian package linux-perf)")
+    command = ["perf", "record", "--quiet", "--event", "cpu-clock:u", "--count", str(1000 * microseconds)]
+    command += ["--call-graph", "fp", "--output", str(data), "--pid", ",".join(map(str, descendants(pid)))]
+    with data.with_suffix(".err").open("w+") as errors:
+        perf = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+        try:
+            work()
+        finally:
+            perf.send_signal(signal.SIGINT)
+            perf.wait()
+        errors.seek(0)
+        said = errors.read()
+    if perf.returncode not in (0, -signal.SIGINT) or not data.exists():
+        raise MachineError(f"perf took no samples; /proc/sys/kernel/perf_event_paranoid may forbid it:\n{said[-1000:]}")
+    script = ["perf", "script", "--input", str(data), "--fields", "ip,sym,symoff,dso"]
+    printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    return stacks_of(printed, program, symbols)
