@@ -282,6 +282,6 @@ def load_postgres(server: Server, requests: int, cpus: Sequence[int]) -> float:
     return requests / number(r"^tps = ([\d.]+)", report)
 
 
-HTTPD = Target("httpd", "httpd", httpd_running, load_httpd, 60000)
-POSTGRES = Target("postgres", "postgres", postgres_copied, load_postgres, 12000)
+HTTPD = Target("httpd", "httpd", httpd_running, load_httpd, 15000)
+POSTGRES = Target("postgres", "postgres", postgres_copied, load_postgres, 6000)
 TARGETS = {target.name: target for target in (HTTPD, POSTGRES)}

@@ -24,6 +24,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 
 struct segment {
@@ -178,6 +181,8 @@ static void move(const struct segment *text, uintptr_t start, uintptr_t end)
     (void)madvise((void *)start, end - start, MADV_HUGEPAGE); /* without it the count below is 0 */
     memcpy((void *)first, scratch, bytes);
     munmap(scratch, bytes);
+    /* If small pages were faulted in, as where a page table is left of the file. Older kernels do not know it. */
+    (void)madvise((void *)start, end - start, MADV_COLLAPSE);
     granted = huge_bytes(start, end);
     if (granted == 0 || mprotect((void *)start, end - start, PROT_READ | PROT_EXEC) != 0) {
         restore(text, start, end);
