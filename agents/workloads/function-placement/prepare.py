@@ -35,7 +35,8 @@ from debian_sources import (  # noqa: E402  # in the parent folder
 
 SOURCE = FOLDER / "source"
 APACHE = FOLDER.parent / "apache-gcc"
-FLAGS = ("-O2", "-ffunction-sections", "-fno-omit-frame-pointer", "-fno-pie")
+FLAGS = ("-O2", "-ffunction-sections", "-fno-omit-frame-pointer")
+FIXED = "-fno-pie"  # fixed addresses
 TARGETS = ("httpd", "postgres")
 NEEDED = "gcc, make, GNU binutils and perf (Debian packages gcc, make, binutils, linux-perf)"
 EXAMPLE = """\
@@ -95,7 +96,7 @@ def httpd(made: Path) -> None:
         output = made / f"{number:03}.o"
         placed = [item.replace("{tree}", str(tree)) for item in arguments]
         # httpd otherwise refuses to run as root, as agents in containers do; it listens on the loopback interface only
-        run(["gcc", *FLAGS, "-w", "-DBIG_SECURITY_HOLE", *placed, "-o", str(output)], tree / folder, "gcc")
+        run(["gcc", *FLAGS, FIXED, "-w", "-DBIG_SECURITY_HOLE", *placed, "-o", str(output)], tree / folder, "gcc")
         return output.name
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -128,7 +129,7 @@ def postgres(made: Path) -> None:
         options.append("--without-icu")
     run(["./configure", f"--prefix={place / 'installed'}", *options], tree, "configure")
     step("compiling PostgreSQL, some minutes")
-    calls = record(["-C", "src/backend"], tree, part)
+    calls = record(["-C", "src/backend", f"COPT={FIXED}"], tree, part)
     destination = f"DESTDIR={part / 'root'}"
     for folder in (
         "src/backend",
@@ -139,7 +140,7 @@ def postgres(made: Path) -> None:
         "src/bin/initdb",
         "src/bin/pgbench",
     ):
-        run(["make", f"-j{len(os.sched_getaffinity(0))}", "-C", folder, "install", destination], tree, f"make {folder}")
+        run(["make", f"-j{len(os.sched_getaffinity(0))}", "-C", folder, "install", f"COPT={FIXED}", destination], tree, f"make {folder}")
     (part / "root" / (place / "installed").relative_to("/")).rename(made / "installed")
     [link] = [(cwd, arguments) for cwd, arguments in calls if "postgres" in arguments and "-c" not in arguments]
     write_link(made, str(Path(link[0]).relative_to(made)), linked_files(link))
