@@ -67,6 +67,7 @@ def running(
     cpus: Sequence[int],
     env: Mapping[str, str] | None = None,
     stop: signal.Signals = signal.SIGTERM,
+    user: int | None = None,
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server until the end of the `with` statement. It ends with this process.
 
@@ -77,6 +78,7 @@ def running(
         cpus: the processors that it may use.
         env: more environment variables.
         stop: the signal that ends it.
+        user: the number of the user and group that it runs as; None: this one.
 
     Raises:
         PortTakenError: the messages say that its port is not free.
@@ -89,6 +91,9 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
             preexec_fn=lambda: bind_child(cpus),
         )
     try:

@@ -1,0 +1,43 @@
+"""Ratios of measurements that were taken in turns, with their intervals."""
+
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RESAMPLES = 4000
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of two medians with its interval of 95 %."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    @property
+    def proven(self) -> bool:
+        """Return whether the interval excludes 1."""
+        return self.low > 1 or self.high < 1
+
+
+def ratio_of(values: Sequence[float], base: Sequence[float]) -> Ratio:
+    """Return the median of `values` divided by that of `base`, from rounds of both in turns.
+
+    The interval is a bootstrap of the rounds; a round that is drawn counts for both.
+    """
+    draws = random.Random(0)
+    rounds = range(len(values))
+    found = sorted(
+        _ratio([values[place] for place in drawn], [base[place] for place in drawn])
+        for drawn in (draws.choices(rounds, k=len(rounds)) for _ in range(RESAMPLES))
+    )
+    return Ratio(_ratio(values, base), found[RESAMPLES // 40], found[-RESAMPLES // 40])
+
+
+def _ratio(values: Sequence[float], base: Sequence[float]) -> float:
+    return statistics.median(values) / statistics.median(base)
