@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from trimtab import errors
 from trimtab.client import Client
+from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
@@ -53,6 +54,8 @@ __all__ = [
     "Categorical",
     "Client",
     "Component",
+    "ContextRow",
+    "ContextTable",
     "EarlierTrials",
     "Effects",
     "FinalCheck",

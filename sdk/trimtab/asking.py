@@ -73,10 +73,18 @@ class HeldTrials:
         self._changed = threading.Condition(self._guard)
         self._keep(list(held), lease)
 
-    def ask(self, count: int, fixed: Mapping[str, pb.Value], timeout: float | None, lease: float | None) -> Answer:
+    def ask(
+        self,
+        count: int,
+        fixed: Mapping[str, pb.Value],
+        timeout: float | None,
+        lease: float | None,
+        context: Mapping[str, pb.Value] | None = None,
+    ) -> Answer:
         """Wait until the service has suggested `count` trials, at most `timeout` seconds, and return them.
 
-        `lease` is in seconds; None: the trials wait for this client.
+        `lease` is in seconds; None: the trials wait for this client. `context` is the present one; None: the study
+        chooses a context for each trial, if it has any.
 
         Raises:
             Timeout: the time is over. The next ask returns the trials that the service is still computing.
@@ -92,7 +100,7 @@ class HeldTrials:
                 retryable=True,
             )
         try:
-            operation = self._finished(self._request(count, fixed, end, lease), end, timeout)
+            operation = self._finished(self._request(count, fixed, end, lease, context), end, timeout)
             self._keep([trial.number for trial in operation.trials], lease)
         finally:
             self._asking.release()
@@ -148,7 +156,14 @@ class HeldTrials:
             logger.debug("The leases in study %s are not renewed any more: %s", self._study, error)
             return []
 
-    def _request(self, count: int, fixed: Mapping[str, pb.Value], end: float, lease: float | None) -> pb.Operation:
+    def _request(
+        self,
+        count: int,
+        fixed: Mapping[str, pb.Value],
+        end: float,
+        lease: float | None,
+        context: Mapping[str, pb.Value] | None,
+    ) -> pb.Operation:
         with self._guard:
             held = sorted(self._held)
         hold = _hold(end)
@@ -161,6 +176,8 @@ class HeldTrials:
             wait=to_duration("wait", hold),
             request_id=uuid.uuid4().hex,
             lease=None if lease is None else to_duration("lease", lease),
+            context=context,
+            schedule_context=context is None,
         )
         return self._transport.call(self._transport.stub.SuggestTrials, request, hold=hold, until=end)
 

@@ -17,7 +17,7 @@ from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
-from trimtab.space import Parameter
+from trimtab.space import Parameter, Scalar
 from trimtab.spec import Execution, JobMetadata, Placement, StudySpec, StudyState
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ class Client:
         start_from: str | Sequence[str] = (),
         description: str = "",
         job: JobMetadata | None = None,
+        context: Mapping[str, Sequence[Scalar] | None] | Sequence[str] = (),
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
@@ -186,6 +187,9 @@ class Client:
             description: a note on the study in Markdown, at most 10,000 characters.
             job: the job that the study tunes. If the study proves a gain, later jobs that resemble this one match its
                 result. Default: what the trials run.
+            context: parameters of the space that are observed with each trial and never chosen, such as the load:
+                ["load"], or {"hit": [0.6, 0.9]} with the values of a number for which settings are wanted. The
+                recommendation is then a table (`study.context_table()`), and `ask` takes the present context.
             load_if_exists: return the existing study of this name if it has the same space and objectives. It keeps
                 its own algorithm, seed and budget; a warning in the log (`trimtab`) names those that differ.
             client_id: as in `Client`, for this study only.
@@ -195,6 +199,8 @@ class Client:
             AlreadyExists: another study has this name.
             Conflict: `load_if_exists` is set, but the existing study has another space or other objectives.
         """
+        from trimtab.converters import to_context
+
         execution = None
         if component is not None:
             execution = Execution(
@@ -228,6 +234,7 @@ class Client:
             description=description,
             trial_timeout=_seconds(trial_timeout) if execution is None else None,
             job=job,
+            context=to_context(context),
         )
         return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)
 

@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from trimtab._gen import identity_pb2 as identity_pb
 from trimtab._gen import tuning_pb2 as pb
+from trimtab.context import ContextRow, ContextTable, ContextVariable
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
@@ -294,6 +295,9 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     if spec.trial_timeout is not None:
         message.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.trial_timeout))
     message.start_from.extend(spec.start_from)
+    for place, variable in enumerate(spec.context):
+        values = _to_list(f"context[{place}].values", variable.values)
+        message.context.add(name=variable.name, values=values)
     if spec.job is not None:
         nodes = 0 if spec.job.nodes is None else to_int32("job.nodes", spec.job.nodes)
         texts = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
@@ -371,6 +375,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         description=message.description,
         trial_timeout=_seconds(message.trial_timeout) if message.HasField("trial_timeout") else None,
         job=_from_job_metadata(message.job) if message.HasField("job") else None,
+        context=tuple(ContextVariable(one.name, tuple(map(from_value, one.values))) for one in message.context),
     )
 
 
@@ -471,6 +476,29 @@ def to_final_check(check: FinalCheck) -> pb.FinalCheck:
     if check.effects is not None:
         message.effects = to_int32("final_check.effects", check.effects)
     return message
+
+
+def from_context_table(study: str, message: pb.GetBestTrialsResponse) -> ContextTable:
+    """Return the table of recommendations of a study with a context; it has no rows for another study."""
+    rows = [
+        ContextRow(
+            context=_from_values(row.context),
+            settings=_from_values(row.settings),
+            is_default=row.is_default,
+            best=_from_values(row.best) if row.HasField("verdict") else None,
+            verdict=from_verdict(row.verdict) if row.HasField("verdict") else None,
+        )
+        for row in message.contexts
+    ]
+    return ContextTable(study, message.revision, tuple(rows))
+
+
+def to_context(given: Mapping[str, Sequence[Scalar] | None] | Sequence[str]) -> tuple[ContextVariable, ...]:
+    """Return the context variables that a user names, with or without their values in the table."""
+    if isinstance(given, str):
+        raise InvalidInput.of("context", given, 'a list such as ["load"] or a dict such as {"hit": [0.6, 0.9]}')
+    named = given if isinstance(given, Mapping) else dict.fromkeys(given)
+    return tuple(ContextVariable(name, tuple(values or ())) for name, values in named.items())
 
 
 def from_verdict(message: pb.Verdict) -> Verdict:

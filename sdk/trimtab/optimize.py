@@ -158,13 +158,13 @@ class Run:
     def _ask_once_more(self, count: int) -> list[Trial]:
         for pause in OVERDUE_PAUSES:
             try:
-                return self._study.ask(count, fixed=self._fixed)
+                return self._study.ask(count, fixed=self._fixed, schedule_context=True)
             except Conflict as conflict:
                 # No trial is running: the service is about to end the search.
                 if conflict.code != RESULTS_AWAITED or conflict.data.get("open") != 0:
                     raise
             time.sleep(pause)
-        return self._study.ask(count, fixed=self._fixed)
+        return self._study.ask(count, fixed=self._fixed, schedule_context=True)
 
     def _take_trials(self, trials: list[Trial], error: BaseException | None) -> None:
         self._asking = False

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from trimtab.context import ContextVariable
 from trimtab.errors import JsonValue
 from trimtab.method import Choice, FinalCheck, Policy
 from trimtab.objective import Objective
@@ -98,6 +99,8 @@ class StudySpec:
     """Without an execution: after this time another client gets a trial that has no result yet."""
     job: JobMetadata | None = None
     """The job that the study tunes; None: the usual values."""
+    context: tuple[ContextVariable, ...] = ()
+    """The parameters of the space that are observed with each trial and never chosen."""
 
     def differences(self, existing: "StudySpec") -> list[str]:
         """Return how the method and the budget of an existing study differ, such as "seed is 1, not 2"."""

@@ -1,10 +1,12 @@
 """A study: ask for trials, tell their results, read the best configurations."""
 
 import json
+import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock, Thread
 from time import monotonic
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.asking import LEASE_SECONDS, HeldTrials
-from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound
+from trimtab.context import ContextRow, ContextTable
+from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound, TrimtabError
 from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Parameter, Params
@@ -23,7 +26,11 @@ from trimtab.trial import Note, Trial, TrialState
 if TYPE_CHECKING:
     import pandas as pd
 
+logger = logging.getLogger("trimtab")
+
 PAGE_SIZE = 1000
+# `best` has a new table fetched after this time.
+TABLE_SECONDS = 60.0
 
 Metrics: TypeAlias = float | Mapping[str, float]
 """The result of a trial: one number if the study has one objective, else values by metric."""
@@ -54,6 +61,9 @@ class Study:
         self._held = held
         self._message = message
         self._exhausted = message.space_exhausted
+        self._table: ContextTable | None = None
+        self._table_read = 0.0
+        self._table_guard = Lock()
 
     def __repr__(self) -> str:
         status = self.status
@@ -143,6 +153,8 @@ class Study:
         fixed: Mapping[str, object] | None = None,
         timeout: float | None = None,
         lease: float | None = LEASE_SECONDS,
+        context: Mapping[str, object] | None = None,
+        schedule_context: bool = False,
     ) -> list[Trial]:
         """Return the next `n` trials to measure. Wait until the algorithm has suggested them.
 
@@ -159,8 +171,12 @@ class Study:
             lease: this process renews the trials while it lives. If it has died, another client gets them after this
                 many seconds, 10 or more. A late result still counts if nobody else has reported one. None: the trials
                 wait for this client_id, for example because another process tells the results.
+            context: the present value of each context variable of the study, in which you will measure the trials.
+            schedule_context: True lets the study choose the context of each trial, which is part of its params. Use it
+                if your program can set the context.
 
         Raises:
+            InvalidInput: the context is missing or has an unknown value; `data["field"]` names it.
             Timeout: the algorithm is still working. The message names the operation; the next ask returns its trials.
             OperationFailed: the algorithm failed. The message has its reason.
             Conflict: the study is not ACTIVE, its budget is used up, or its trials run on agents.
@@ -168,7 +184,10 @@ class Study:
         count = converters.to_int("n", n)
         wanted = converters.to_params("fixed", self.spec.space, fixed or {})
         seconds = None if lease is None else converters.to_float("lease", lease)
-        answer = self._held.ask(count, wanted, timeout, seconds)
+        if schedule_context and context is not None:
+            raise InvalidInput.of("schedule_context", True, "False together with a context")
+        present = None if schedule_context else converters.to_params("context", self.spec.space, context or {})
+        answer = self._held.ask(count, wanted, timeout, seconds, present)
         self._exhausted = answer.exhausted
         return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
 
@@ -409,6 +428,9 @@ class Study:
 
             study.optimize(fn, n_trials=50, parallel=4)
 
+        If the study has context variables, it chooses the context of each trial. The values are among the parameters,
+        and `fn` sets them.
+
         `fn` gets the parameters and returns the value of the objective, or a dict of metrics. If it raises
         `trimtab.Infeasible`, the trial becomes INFEASIBLE. Any other exception makes the trial FAILED, with the
         exception as its reason. So does a result that `tell` refuses, such as NaN: the reason names the metric. The log
@@ -491,6 +513,46 @@ class Study:
         """The best trial or, with several objectives, the Pareto set; empty if no trial is COMPLETED."""
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
         return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
+
+    def context_table(self) -> ContextTable:
+        """Return the recommendations of a study with a context, one row for each context, from the service.
+
+        For example:
+
+            for row in study.context_table().rows:
+                print(row.context, row.settings, row.verdict)
+        """
+        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
+        return converters.from_context_table(self.name, answer)
+
+    def best(self, context: Mapping[str, object], *, max_age: float = TABLE_SECONDS) -> ContextRow:
+        """Return the recommendation in a context: the settings to use, and the verdict on the best ones.
+
+            settings = study.best({"load": "high", "hit": 0.83}).settings
+
+        The settings are the default where no gain is proven. A number belongs to the nearest value of the table. The
+        table is kept in memory: after the first call, a lookup takes microseconds. If the table is older than `max_age`
+        seconds, a thread fetches a new one, and this call still answers from the old one.
+
+        Raises:
+            InvalidInput: a variable is unknown or missing, or its value is not in the table; `data["field"]` names it.
+        """
+        with self._table_guard:
+            table = self._table
+            if table is None:
+                table, self._table_read = self.context_table(), monotonic()
+                self._table = table
+            elif monotonic() - self._table_read > max_age:
+                # Set before the answer, so that one thread fetches at a time and a service that is away is not pressed.
+                self._table_read = monotonic()
+                Thread(target=self._read_table, name="trimtab-table", daemon=True).start()
+        return table.lookup(context)
+
+    def _read_table(self) -> None:
+        try:
+            self._table = self.context_table()
+        except TrimtabError as error:
+            logger.warning("The table of study %s could not be read again: %s", self.name, error)
 
     def pareto_front(self) -> list[Trial]:
         """Return the trials that no other trial dominates; with one objective, only the best trial."""

@@ -96,7 +96,8 @@ class Context:
                 raise InvalidInput(f"{where}.{name}", value, allowed, problem="is not a context variable of the study")
         for variable in self.variables:
             if variable.name not in given:
-                allowed = f"a value, such as {shorten(', '.join(map(repr, variable.values)), 200)}"
+                values = shorten(", ".join(map(repr, variable.values)), 200)
+                allowed = f"its present value, such as {values}; or let the study choose it (schedule_context)"
                 raise InvalidInput(f"{where}.{variable.name}", None, allowed, problem="is missing")
         return {name: space[name].cast(given[name], f"{where}.{name}") for name in self.names}
 

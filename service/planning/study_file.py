@@ -63,6 +63,12 @@ KEYS: Sequence[Key] = (
     ),
     Key("fixed", "mapping", "Values of parameters that the search does not change: {x: 0.5}."),
     Key("only", "texts", "Names of the component's parameters that are tuned; the others keep their defaults."),
+    Key(
+        "context",
+        "context",
+        "Parameters that are observed and never chosen, described as in parameters: {load: {type: categorical, values: "
+        "[idle, high]}}. `at` names the values of a number for which settings are wanted: {at: [0.6, 0.9]}.",
+    ),
     Key("constraints", "texts", 'Rules for parameters: ["n * 4 <= block"].', "space.constraints", []),
     Key("objectives", "objectives", "Goals: [{minimize: seconds, unit: s}] or [{maximize: rate}]."),
     Key("algorithm", "policy", "auto, gp, ga, random, ..., or {name: gp, options: {...}}."),
@@ -112,6 +118,8 @@ KEYS: Sequence[Key] = (
     Key("job.command", "text", "Its command with all arguments, at most 4,096 characters."),
     Key("job.nodes", "integer", "Number of its nodes."),
 )
+# Keys that are read together.
+_OF_SPACE = ("name", "only", "fixed", "parameters", "context")
 _TOP = tuple(dict.fromkeys(key.path.partition(".")[0] for key in KEYS))
 
 OfferedSpace: TypeAlias = Callable[[Principal, str, str], Sequence[Mapping[str, Any]] | None]
@@ -141,11 +149,15 @@ class StudyFile:
 
     def _place(self, at: str) -> str:
         """Return the field of the file for a field of the spec."""
+        context = [one["name"] for one in self.spec.get("context", ())]
         if match := re.fullmatch(r"space\[(\d+)\](.*)", at):
             parameters = self.spec["space"]["parameters"]
             index = int(match[1])
             name = parameters[index]["name"] if index < len(parameters) else str(index)
-            return f"parameters.{name}{match[2]}"
+            return f"{'context' if name in context else 'parameters'}.{name}{match[2]}"
+        if match := re.fullmatch(r"context\[(\d+)\](?:\.(\w+))?(.*)", at):
+            at = f"context.{context[int(match[1])]}"
+            return f"{at}.at{match[3]}" if match[2] == "values" else at
         if at in ("space", "execution"):
             return "parameters" if at == "space" else "component"
         if at == "trial_timeout_seconds":
@@ -198,7 +210,7 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
     spec: Json = {}
     for key in KEYS:
         value = _value(data, key)
-        if value is not None and key.path not in ("name", "only", "fixed", "parameters"):
+        if value is not None and key.path not in _OF_SPACE:
             _put(spec, key.place, _READ[key.kind](key.path, value))
     own: Sequence[Mapping[str, Any]] | None = ()
     execution = spec.get("execution", {})
@@ -210,7 +222,20 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
         if "trial_timeout_seconds" in execution:
             spec["trial_timeout_seconds"] = execution["trial_timeout_seconds"]
     changes = _mapping("parameters", {} if data.get("parameters") is None else data["parameters"])
-    only = None if data.get("only") is None else _texts("only", data["only"])
+    context = {
+        name: _mapping(f"context.{name}", {} if one is None else one)
+        for name, one in _mapping("context", {} if data.get("context") is None else data["context"]).items()
+    }
+    for name in context:
+        if name in changes:
+            raise InvalidInput(f"context.{name}", name, "a name that `parameters` does not describe too")
+    changes |= {name: {key: value for key, value in one.items() if key != "at"} for name, one in context.items()}
+    if context:
+        spec["context"] = [
+            {"name": name, **({"values": _list(f"context.{name}.at", one["at"])} if "at" in one else {})}
+            for name, one in context.items()
+        ]
+    only = None if data.get("only") is None else [*_texts("only", data["only"]), *context]
     fixed = _mapping("fixed", {} if data.get("fixed") is None else data["fixed"])
     _put(spec, "space.parameters", _parameters(changes, own, only, fixed, execution.get("component")))
     if not spec.get("objectives"):
@@ -267,6 +292,11 @@ def content_of(study: Study, *, brief: bool = True) -> Json:
     """
     spec = spec_of(study)
     data = {**spec.to_json(), "name": study.name, "budget": budget_of(study).to_json()}
+    observed = spec.problem.context.variables
+    own = {one.name for one in observed}
+    described = _WRITE["parameters"](data["space"]["parameters"])
+    data["space"] = {**data["space"], "parameters": {k: one for k, one in described.items() if k not in own}}
+    data["context"] = {one.name: {**described[one.name], "at": list(one.values)} for one in observed} or None
     content: Json = {}
     for key in KEYS:
         value = _get(data, key.place)
@@ -274,14 +304,14 @@ def content_of(study: Study, *, brief: bool = True) -> Json:
             value = spec.trial_timeout_seconds
         if key.path == "only" and spec.execution is not None:
             # The component may have more parameters than the study.
-            value = list(spec.space.names())
+            value = [name for name in spec.space.names() if name not in own]
         if key.path == "final_check" and value is None and spec.execution is not None:
             # A study on agents has a check unless its file says otherwise.
             value = False
         if value is None or (brief and value == key.default):
             continue
         write = _WRITE.get(key.kind)
-        if write is not None and (brief or key.kind in ("objectives", "parameters")):
+        if write is not None and key.kind != "parameters" and (brief or key.kind == "objectives"):
             value = write(value)
         _put(content, key.path, value)
     return content
@@ -291,7 +321,7 @@ def text_of(study: Study) -> str:
     """Return the text of the file that describes a study again: a line for each key, and for each parameter."""
     lines = []
     for key, value in content_of(study).items():
-        if key == "parameters":
+        if key in ("parameters", "context"):
             lines += [f"{key}:", *(f"  {_line(name, one)}" for name, one in value.items())]
         else:
             lines.append(_line(key, value))

@@ -177,6 +177,18 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
     data |= {name: _policy_json(getattr(spec, name)) for name in ("resampling", "estimator") if spec.HasField(name)}
     if spec.pruning:
         data["pruning"] = [_policy_json(policy) for policy in spec.pruning]
+    if spec.context:
+        data["context"] = [
+            {
+                "name": variable.name,
+                "values": [
+                    plain_value(f"context[{place}].values[{index}]", value)
+                    for index, value in enumerate(variable.values)
+                ]
+                or None,
+            }
+            for place, variable in enumerate(spec.context)
+        ]
     if spec.HasField("stopping"):
         data["stopping"] = _plain_struct(spec.stopping)
     if spec.HasField("final_check"):
@@ -361,6 +373,10 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
     message.algorithm.options.update(spec.options)
     _set_budget(message, spec.budget)
     message.outcome_constraints.extend(data.get("outcome_constraints", ()))
+    for variable in spec.problem.context.variables:
+        shown = message.context.add(name=variable.name)
+        for value in variable.values:
+            set_value(shown.values.add(), value)
     if spec.resampling is not None:
         _set_policy(message.resampling, spec.resampling)
     _set_policy(message.estimator, spec.estimator)
@@ -536,6 +552,15 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
         message.verdict.CopyFrom(_verdict_message(analysis.verdict))
     if analysis.pareto_verdict is not None:
         message.pareto_verdict.CopyFrom(_pareto_verdict_message(analysis.pareto_verdict))
+    message.revision = analysis.revision
+    for row in analysis.contexts:
+        shown = message.contexts.add(is_default=row.is_default)
+        set_values(shown.context, row.context)
+        set_values(shown.settings, row.settings)
+        if row.verdict is not None:
+            best = {name: value for name, value in row.verdict.configuration.items() if name not in row.context}
+            set_values(shown.best, best)
+            shown.verdict.CopyFrom(_verdict_message(row.verdict))
     return message
 
 

@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import access, agents, audit, best, imports, match, measure_grid, studies, tokens, trials, tune, vizier
+from trimtab.cli import (
+    access,
+    agents,
+    audit,
+    best,
+    contexts,
+    imports,
+    match,
+    measure_grid,
+    studies,
+    tokens,
+    trials,
+    tune,
+    vizier,
+)
 from trimtab.cli.documentation import PAGE, add_pages
 from trimtab.cli.output import Commands
 
@@ -25,6 +39,7 @@ app = typer.Typer(
     "switches encryption off.",
     epilog=f"Documentation: `{PAGE}`, where CONSOLE is the address of the console, such as `http://127.0.0.1:8470`",
 )
+studies.app.command("best", epilog=contexts.BEST_EXAMPLES)(contexts.best)
 app.add_typer(studies.app, name="study")
 app.add_typer(trials.app, name="trial")
 app.add_typer(trials.app, name="trials", hidden=True)
@@ -36,6 +51,7 @@ app.add_typer(tokens.app, name="token")
 app.add_typer(tokens.app, name="tokens", hidden=True)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 app.command("best", epilog=best.EXAMPLES)(best.best)
+app.command("follow", epilog=contexts.FOLLOW_EXAMPLES)(contexts.follow)
 app.command("measure-grid", epilog=measure_grid.EXAMPLES)(measure_grid.measure_grid)
 app.command("vizier", epilog=vizier.EXAMPLES)(vizier.vizier)
 app.command("login", epilog=access.LOGIN_EXAMPLES)(access.login)

@@ -16,7 +16,12 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.studies import ParetoVerdictSerializer, StudySerializer, VerdictSerializer
+from service.api.v1.serializers.studies import (
+    ContextRowSerializer,
+    ParetoVerdictSerializer,
+    StudySerializer,
+    VerdictSerializer,
+)
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
 from service.results.analysis import analyse
@@ -111,6 +116,7 @@ class ExportJson(View):
             "study": StudySerializer(study).data,
             "verdict": analysis.verdict and VerdictSerializer(analysis.verdict).data,
             "pareto_verdict": analysis.pareto_verdict and ParetoVerdictSerializer(analysis.pareto_verdict).data,
+            "contexts": ContextRowSerializer(analysis.contexts, many=True).data,
             "trials": trials,
         }
         return Response(data, headers=_as_file(f"{study.name}.json"))

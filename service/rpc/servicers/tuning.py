@@ -342,6 +342,8 @@ def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsReque
             lease_seconds=converters.seconds_or_none(request, "lease"),
             held_trials=list(request.held_trials),
             fixed=converters.plain_values("fixed", request.fixed),
+            context=converters.plain_values("context", request.context),
+            schedule_context=request.schedule_context,
             request_id=request.request_id,
         )
     )

@@ -51,6 +51,14 @@ class SuggestSerializer(Input):
         help_text="Trials that the client still works on. They are not returned again.",
     )
     fixed = ConfigurationField(required=False, default=dict, help_text="Parameters that must have these values.")
+    context = ConfigurationField(  # type: ignore[assignment]  # the base class has an attribute of this name
+        required=False, default=dict, help_text="Present value of each context variable of the study."
+    )
+    schedule_context = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="True: the study chooses the context of each trial, for clients that can set it.",
+    )
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
 
 

@@ -123,6 +123,17 @@ class JobMetadataSerializer(serializers.Serializer[Any]):
     nodes = serializers.IntegerField(required=False, help_text="Number of nodes; the one of the trials if left out.")
 
 
+class ContextVariableSerializer(serializers.Serializer[Any]):
+    """A parameter of the space that is observed with each trial and never chosen."""
+
+    name = serializers.CharField(help_text="Name of the parameter.")
+    values = serializers.ListField(
+        child=ScalarField(),
+        required=False,
+        help_text="Its values in the table of recommendations. If left out: all values, if these are few.",
+    )
+
+
 class StudySpecSerializer(serializers.Serializer[Any]):
     """The spec of a study. Only `space` and `objectives` are required."""
 
@@ -134,6 +145,11 @@ class StudySpecSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), required=False, help_text="Constraints on metrics: memory_mb <= 4096."
     )
     noisy = serializers.BooleanField(required=False)
+    context = ContextVariableSerializer(  # type: ignore[assignment]  # the base class has an attribute of this name
+        many=True,
+        required=False,
+        help_text="Parameters that are observed and never chosen. The recommendation is then a table.",
+    )
     resampling = PolicySerializer(
         required=False,
         allow_null=True,

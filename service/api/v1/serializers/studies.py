@@ -222,6 +222,23 @@ class ParetoVerdictSerializer(serializers.Serializer[Any]):
     members = ParetoMemberSerializer(many=True)
 
 
+class ContextRowSerializer(serializers.Serializer[Any]):
+    """The recommendation in one context of a study with context variables."""
+
+    context = ConfigurationField()  # type: ignore[assignment]  # the base class has an attribute of this name
+    settings = ConfigurationField(
+        help_text="Settings to use: the best ones if their gain is proven, and otherwise the default."
+    )
+    is_default = serializers.BooleanField(help_text="True if the settings are the default.")
+    best = ConfigurationField(
+        source="verdict.configuration",
+        allow_null=True,
+        default=None,
+        help_text="Best configuration so far, with its context; null before the context has a measurement.",
+    )
+    verdict = VerdictSerializer(allow_null=True, help_text="Verdict on the best configuration.")
+
+
 class AnalysisSerializer(serializers.Serializer[Any]):
     """The present result of a study."""
 
@@ -236,6 +253,9 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     verdict = VerdictSerializer(allow_null=True, help_text="Null with several objectives, and before the first result.")
     pareto_verdict = ParetoVerdictSerializer(
         allow_null=True, help_text="Null with one objective, and before a final check is over."
+    )
+    contexts = ContextRowSerializer(
+        many=True, help_text="Table of recommendations of a study with a context; empty for other studies."
     )
     configurations = serializers.IntegerField(help_text="Number of different configurations that were measured.")
     space_size = serializers.FloatField(
