@@ -47,11 +47,13 @@ def test_a_study_that_has_ended_is_given_a_final_check(api: Api, study: Create) 
     assert (begun["state"], begun["search_end_reason"]) == ("ACTIVE", "All 2 trials of the budget are done.")
     assert api.ok("POST", "/studies/s/check", body) == begun
     for count in range(8):
-        assert api.ok("GET", "/studies/s")["check_count"] == count
+        found = api.ok("GET", "/studies/s")
+        assert (found["search_count"], found["check_count"], found["check_limit"]) == (2, count, 8)
         (trial,) = api.ok("POST", "/studies/s/suggestions", {"count": 1})["trials"]
         value = {"seconds": 2.0 if trial["params"] == {"x": 0.5, "n": 4} else 1.0}
         api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": value})
-    assert api.ok("GET", "/studies/s")["state"] == "COMPLETED"
+    found = api.ok("GET", "/studies/s")
+    assert (found["state"], found["search_count"], found["check_limit"]) == ("COMPLETED", 2, None)
     verdict = api.ok("GET", "/studies/s/analysis")["verdict"]
     assert (verdict["level"], verdict["trials"]) == ("proven", 8)
     assert verdict["gain"] == pytest.approx(0.5)

@@ -65,8 +65,40 @@ export function studiesSearch(search: Search): StudiesSearch {
   };
 }
 
-export function studySearch({ tab }: Search): { tab?: StudyTab | undefined } {
-  return { tab: STUDY_TABS.find((one) => one === tab && one !== "overview") };
+/** The tab of a study, the choices of its trajectory and its analysis, and the filter, order and page of its table of trials. */
+export interface StudySearch {
+  tab?: StudyTab | undefined;
+  metric?: string | undefined;
+  show?: "configurations" | undefined;
+  across?: "time" | undefined;
+  scale?: "log" | undefined;
+  /** An order of trials; a leading - means descending. */
+  sort?: string | undefined;
+  state?: string | undefined;
+  reason?: string | undefined;
+  /** Conditions on trials, such as "param:threads > 8". */
+  where?: string[] | undefined;
+  page?: number | undefined;
+}
+
+export function studySearch({ tab, metric, show, across, scale, sort, state, reason, where, page }: Search): StudySearch {
+  const conditions = [where].flat().flatMap((one) => text(one) ?? []);
+  return {
+    tab: STUDY_TABS.find((one) => one === tab && one !== "overview"),
+    metric: text(metric),
+    /* eslint-disable lingui/no-unlocalized-strings -- parts of addresses */
+    show: show === "configurations" ? show : undefined,
+    across: across === "time" ? across : undefined,
+    scale: scale === "log" ? scale : undefined,
+    /* eslint-enable lingui/no-unlocalized-strings */
+    // The service refuses an unknown order, state or condition and names those that it knows.
+    sort: text(sort),
+    state: text(state),
+    // An empty reason selects the trials without one.
+    reason: reason === "" ? "" : text(reason),
+    where: conditions.length > 0 ? conditions : undefined,
+    page: typeof page === "number" && Number.isInteger(page) && page > 1 ? page : undefined,
+  };
 }
 
 export function compareSearch({ study, metric }: Search): { study: string[]; metric?: string | undefined } {

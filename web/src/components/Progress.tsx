@@ -3,21 +3,21 @@ import { formatNumber } from "@/lib/format";
 import styles from "./Progress.module.css";
 
 interface Props {
-  /** The numbers of a study's trials. */
-  study: { finished_count: number; check_count: number };
+  /** The numbers of a study's trials. `check_limit`: the most that `check_count` reaches while a check is under way. */
+  study: { search_count: number; check_count: number; check_limit?: number | null };
   of: number | null | undefined;
   unit: string;
 }
 
 /** Show the progress of a search as a bar with numbers, or only the number if there is no limit. Trials of the final check are separate. */
 export function Progress({ study, of, unit }: Props) {
-  const { finished_count: finished, check_count: checked } = study;
-  const done = finished - checked;
-  const more = checked === 0 ? "" : plural(checked, { one: "+ # check", other: "+ # checks" });
+  const { search_count: done, check_count: checked, check_limit: limit = null } = study;
+  const more = checkText(checked, limit);
   if (of === null || of === undefined) {
     return (
       <span>
-        {formatNumber(done)} {unit} {more}
+        {formatNumber(done)} {unit}
+        {more}
       </span>
     );
   }
@@ -25,8 +25,14 @@ export function Progress({ study, of, unit }: Props) {
     <span className={styles.progress}>
       <progress className={styles.bar} value={Math.min(done, of)} max={of} aria-label={t`${formatNumber(done)} of ${formatNumber(of)} ${unit}`} />
       <span className={styles.text} title={more === "" ? undefined : t`The final check has measured the best and the default in addition to the budget.`}>
-        {formatNumber(done)} / {formatNumber(of)} {more}
+        {t`${formatNumber(done)} of ${formatNumber(of)}`}
+        {more}
       </span>
     </span>
   );
+}
+
+function checkText(checked: number, limit: number | null): string {
+  if (limit !== null) return t`, then check ${formatNumber(checked)} of at most ${formatNumber(limit)}`;
+  return checked === 0 ? "" : plural(checked, { one: ", then # check", other: ", then # checks" });
 }

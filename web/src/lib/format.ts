@@ -10,8 +10,8 @@ function locale(): string {
   return i18n.locale === "en" ? "en-GB" : i18n.locale;
 }
 
-/** Format a number with `digits` significant digits: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. */
-export function formatNumber(value: number, digits = 4): string {
+/** Format a number with `digits` significant digits: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. `grouped`: with separators of thousands. */
+export function formatNumber(value: number, digits = 4, grouped = true): string {
   if (!Number.isFinite(value)) return String(value);
   if (value === 0) return "0";
   const size = Math.abs(value);
@@ -21,7 +21,7 @@ export function formatNumber(value: number, digits = 4): string {
   }
   // Digits left of the point are never rounded away, since the number may be a count.
   const whole = Math.floor(Math.log10(size)) + 1;
-  return written(value, Math.max(digits, whole, 1), "significant");
+  return written(value, Math.max(digits, whole, 1), "significant", grouped);
 }
 
 /** Format a number with exactly `digits` digits after the point, for columns that are compared. */
@@ -33,10 +33,10 @@ export function formatFixed(value: number, digits: number): string {
 const formats = new Map<string, Intl.NumberFormat>();
 
 /** Format a number in the language of the texts: with at most `digits` significant digits, or exactly `digits` after the point. */
-function written(value: number, digits: number, kind: "significant" | "fraction"): string {
-  const key = `${locale()} ${kind} ${digits}`;
-  const fixed = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-  const known = formats.get(key) ?? new Intl.NumberFormat(locale(), kind === "fraction" ? fixed : { maximumSignificantDigits: digits });
+function written(value: number, digits: number, kind: "significant" | "fraction", grouped = true): string {
+  const key = `${locale()} ${kind} ${digits} ${grouped}`;
+  const size = kind === "fraction" ? { minimumFractionDigits: digits, maximumFractionDigits: digits } : { maximumSignificantDigits: digits };
+  const known = formats.get(key) ?? new Intl.NumberFormat(locale(), { ...size, useGrouping: grouped });
   formats.set(key, known);
   return known.format(value).replace("-", MINUS);
 }
@@ -55,11 +55,11 @@ export function unitOf(objective: { metric: string; unit?: string }): string {
   return SECONDS.has(objective.metric) ? "s" : "";
 }
 
-/** Format a metric's value with its unit; less than a second in ms, µs or ns. */
+/** Format a metric's value with its unit; less than a second in ms, µs or ns. It may be copied, so thousands are not separated. */
 export function formatMetric(value: number, unit = "", digits = 4): string {
-  if (!SECONDS.has(unit)) return unit ? `${formatNumber(value, digits)}${THIN}${unit}` : formatNumber(value, digits);
+  if (!SECONDS.has(unit)) return unit ? `${formatNumber(value, digits, false)}${THIN}${unit}` : formatNumber(value, digits, false);
   const [scale, symbol] = SMALLER.find(([scale]) => Math.abs(value) >= scale) ?? [1, "s"];
-  return `${formatNumber(value / scale, digits)}${THIN}${symbol}`;
+  return `${formatNumber(value / scale, digits, false)}${THIN}${symbol}`;
 }
 
 const LARGER: [number, string][] = [
@@ -74,10 +74,10 @@ export function formatBytes(bytes: number): string {
   return `${formatNumber(bytes / scale, 3)}${THIN}${symbol}`;
 }
 
-/** Format a parameter's value. */
+/** Format a parameter's value as a configuration file has it, in any language: people copy it. Fractions have six significant digits. */
 export function formatValue(value: Scalar | undefined): string {
   if (value === undefined) return "—";
-  return typeof value === "number" ? formatNumber(value, 6) : String(value);
+  return typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
 }
 
 /** Format a gain of 0.1234 as "12.3 %"; a loss with its sign. The service writes gains in the same way (`percent_text`). */

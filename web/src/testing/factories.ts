@@ -56,6 +56,8 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     active_count: 0,
     finished_count: 1,
     check_count: 0,
+    check_limit: null,
+    search_count: 1,
     exhausted: false,
     space_version: 1,
     fixed: {},

@@ -20,6 +20,7 @@ from service.api.v1.serializers.fields import (
 from service.api.v1.serializers.problems import ParameterSerializer, StudySpecSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import StudyState
+from service.policies.check import FinalCheck
 from service.studies import selectors
 from service.studies.models import Study
 from service.studies.specs import budget_of, spec_of
@@ -59,6 +60,13 @@ def _check_count(study: Study) -> int:
         return study.earlier_checks
     # During a final check all open trials are its own.
     return study.earlier_checks + max(int(study.final_check["trials"]) - study.open_count, 0)
+
+
+def _search_count(study: Study) -> int:
+    return max(study.finished_count - study.added_count - (_check_count(study) - study.earlier_checks), 0)
+
+
+_OF_SEARCH = "Finished trials that count against the budget: those of the search, without added ones."
 
 
 class MeasuredSerializer(serializers.Serializer[Any]):
@@ -311,6 +319,11 @@ class StudySerializer(serializers.Serializer[Any]):
     space_edits = serializers.SerializerMethodField()
     revision = serializers.IntegerField(help_text="Every change of the study or of a trial increases it.")
     check_count = serializers.SerializerMethodField(help_text=_OF_CHECK)
+    check_limit = serializers.SerializerMethodField(
+        help_text="Most trials that `check_count` reaches in the present stage of the final check; null: none is under"
+        " way."
+    )
+    search_count = serializers.SerializerMethodField(help_text=_OF_SEARCH)
     trial_count = serializers.IntegerField()
     requested_count = serializers.IntegerField()
     active_count = serializers.IntegerField()
@@ -362,6 +375,22 @@ class StudySerializer(serializers.Serializer[Any]):
         """Return the number of trials of the final check."""
         return _check_count(study)
 
+    @extend_schema_field(serializers.IntegerField(allow_null=True))
+    def get_check_limit(self, study: Study) -> int | None:
+        """Return the most trials of the check; after these, more find which changes matter."""
+        check = study.final_check
+        if check is None or study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
+            return None
+        spec = spec_of(study)
+        objectives = len(spec.problem.objectives)
+        policy = FinalCheck.parse(check.get("policy") or spec.final_check or {}, "final_check", objectives)
+        first = int(check["trials"]) <= policy.max_trials
+        return study.earlier_checks + policy.max_trials + (0 if first else policy.effects)
+
+    def get_search_count(self, study: Study) -> int:
+        """Return the number of finished trials that count against the budget."""
+        return _search_count(study)
+
     def get_search_end_reason(self, study: Study) -> str:
         """Return why the search has ended; empty during the search, and without a final check."""
         return "" if study.final_check is None else str(study.final_check["reason"])
@@ -405,6 +434,7 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
     check_count = serializers.SerializerMethodField(help_text=_OF_CHECK)
+    search_count = serializers.SerializerMethodField(help_text=_OF_SEARCH)
     objectives = serializers.SerializerMethodField(help_text="Empty before the first results were summarised.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -416,6 +446,10 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     def get_check_count(self, study: Study) -> int:
         """Return the number of trials of the final check."""
         return _check_count(study)
+
+    def get_search_count(self, study: Study) -> int:
+        """Return the number of finished trials that count against the budget."""
+        return _search_count(study)
 
     @extend_schema_field(serializers.IntegerField(allow_null=True))
     def get_max_trials(self, study: Study) -> int | None:

@@ -15,6 +15,9 @@ import { useTitle } from "@/lib/title";
 
 import styles from "./pages.module.css";
 
+// The page needs no other trial of the study; this is the smallest sample.
+const FEW = 200;
+
 const route = getRouteApi("/signed-in/studies/$name/trials/$number");
 
 export function TrialPage() {
@@ -25,7 +28,7 @@ export function TrialPage() {
 
 function TrialByNumber({ name, number }: { name: string; number: number }) {
   const mayTune = useMay()("study.update");
-  const { study, trials } = useStudyFeed(name);
+  const { study, trials } = useStudyFeed(name, FEW);
   const known = trials.find((trial) => trial.number === number);
   // Fetched once without the stream, and again whenever the stream reports a change of the trial.
   const { data: trial, error, refetch } = useQuery({ ...trialQuery(name, number, known?.revision ?? 0), retry: false });

@@ -11,8 +11,8 @@ import styles from "./BestConfiguration.module.css";
 // With more rows than this, only the differences from the default are shown at first.
 const MANY = 12;
 
-/** Compare the best configuration with the default; with several objectives, one of the Pareto set at a time. `again`: a button that measures it again. */
-export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; analysis: Analysis; again?: (best: Measured) => ReactNode }) {
+/** Compare the best configuration with the default; with several objectives, one of the Pareto set at a time. `actions`: buttons for the chosen one. */
+export function BestConfiguration({ spec, analysis, actions }: { spec: StudySpec; analysis: Analysis; actions?: (best: Measured) => ReactNode }) {
   const [chosen, choose] = useState<number | null>(null);
   const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? analysis.best[0];
   const title = analysis.best.length > 1 ? t`Best trade-offs` : t`Best configuration`;
@@ -29,7 +29,7 @@ export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; 
       flush
       actions={
         <>
-          {again?.(best)}
+          {actions?.(best)}
           <CopyButton label={t`Copy as JSON`} text={JSON.stringify(best.params, null, 2)} />
         </>
       }
@@ -60,6 +60,14 @@ function Front({ objectives, front, chosen, choose }: { objectives: Objective[];
   );
 }
 
+// More numbers of trials than this are shortened.
+const MOST_NUMBERS = 8;
+
+function numberList(numbers: readonly number[]): string {
+  const shown = numbers.slice(0, MOST_NUMBERS).join(", ");
+  return numbers.length > MOST_NUMBERS ? t`${shown} and ${formatNumber(numbers.length - MOST_NUMBERS)} more` : shown;
+}
+
 function Comparison({ spec, best, analysis }: { spec: StudySpec; best: Measured; analysis: Analysis }) {
   const [all, setAll] = useState(false);
   const standard = analysis.default_params;
@@ -70,7 +78,7 @@ function Comparison({ spec, best, analysis }: { spec: StudySpec; best: Measured;
     <>
       <ConfigurationTable names={many && !all ? differing : names} columns={[{ title: t`Best`, values: best.params }]} standard={standard} />
       <p className={styles.note}>
-        {t`Trial ${best.numbers.join(", ")}.`}{" "}
+        {best.numbers.length === 1 ? t`Trial ${numberList(best.numbers)}.` : t`Trials ${numberList(best.numbers)}.`}{" "}
         {t`${formatNumber(differing.length)} of ${plural(names.length, { one: "# parameter", other: "# parameters" })} differ from the default.`}{" "}
         {many ? (
           <button type="button" className={styles.link} onClick={() => setAll(!all)}>

@@ -1,23 +1,37 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import { useContext } from "react";
+import { OnPaper } from "@/components/Chart";
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
 import { formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
 
-/** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. */
+/** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. What it is based on is folded. */
 export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) {
+  const onPaper = useContext(OnPaper);
+  const [first] = analysis.best;
   return (
     <div className={styles.gains}>
       <Verdict analysis={analysis} study={study} />
       {analysis.objectives.map((objective) => (
         <Objective key={objective.metric} objective={objective} level={analysis.verdict?.level} />
       ))}
-      <Expected analysis={analysis} />
-      <Known analysis={analysis} />
-      <Basis analysis={analysis} />
-      {study.spec.noisy && analysis.recommendation !== null ? (
-        <p className={styles.basis}>{t`Runs are noisy. The best configuration is chosen by its replicates and similar configurations, not by the best single run.`}</p>
+      {analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
+        <p className={styles.basis}>{t`The default is the best so far.`}</p>
       ) : null}
+      <details className={styles.known} open={onPaper}>
+        <summary>{t`How is this known?`}</summary>
+        <Basis analysis={analysis} />
+        {analysis.objectives.map((objective) => (
+          <Estimate key={objective.metric} objective={objective} />
+        ))}
+        <Expected analysis={analysis} />
+        <Doubtful analysis={analysis} />
+        <Known analysis={analysis} />
+        {study.spec.noisy && analysis.recommendation !== null ? (
+          <p>{t`Runs are noisy. The best configuration is chosen by its replicates and similar configurations, not by the best single run.`}</p>
+        ) : null}
+      </details>
     </div>
   );
 }
@@ -25,8 +39,7 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
 type Level = NonNullable<Analysis["verdict"]>["level"];
 
 function Objective({ objective, level }: { objective: ObjectiveProgress; level: Level | undefined }) {
-  const { metric, goal, gain, gain_low: low, gain_high: high, best, noise, default: start } = objective;
-  const interval = formatGainInterval({ low, high });
+  const { metric, goal, gain, best, default: start } = objective;
   const unit = unitOf(objective);
   const factor = formatFactor(objective);
   const tone = gain === null ? "" : gain > 0 && level === "proven" ? styles.good : gain < 0 ? styles.bad : "";
@@ -42,7 +55,6 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
           {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
         </p>
       )}
-      {gain === null || interval === null ? null : <p className={styles.basis}>{t`Estimate ${formatGain(gain)}, 95 %: ${interval}`}</p>}
       <dl className={styles.values}>
         <div>
           <dt>{t`Default`}</dt>
@@ -52,17 +64,33 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
           <dt>{t`Best`}</dt>
           <dd>{best === null ? t`none yet` : formatMetric(best, unit)}</dd>
         </div>
-        {noise === null ? null : (
-          <div>
-            <dt>{t`Noise of a single run`}</dt>
-            <dd>
-              ±{formatMetric(noise, unit, 2)}
-              {best === null || best === 0 ? "" : ` (${formatPercent(noise / Math.abs(best))})`}
-            </dd>
-          </div>
-        )}
       </dl>
     </div>
+  );
+}
+
+/** Show the interval of the gain, and the noise of single runs. */
+function Estimate({ objective }: { objective: ObjectiveProgress }) {
+  const { metric, gain, gain_low: low, gain_high: high, best, noise } = objective;
+  const interval = formatGainInterval({ low, high });
+  const unit = unitOf(objective);
+  const share = noise === null || best === null || best === 0 ? "" : ` (${formatPercent(noise / Math.abs(best))})`;
+  return (
+    <>
+      {gain === null || interval === null ? null : <p>{t`Gain in ${metric}: ${formatGain(gain)} (95 %: ${interval}).`}</p>}
+      {noise === null ? null : <p>{t`Noise of a single run of ${metric}: ±${formatMetric(noise, unit, 2)}${share}.`}</p>}
+    </>
+  );
+}
+
+/** Show how many timings are doubtful. */
+function Doubtful({ analysis: { verdict, pareto_verdict: several } }: { analysis: Analysis }) {
+  const { measured, doubtful } = verdict ?? several ?? { measured: 0, doubtful: 0 };
+  if (doubtful === 0) return null;
+  return (
+    <p>
+      {t`${doubtful} of ${plural(measured, { one: "# timing is", other: "# timings are" })} doubtful, for example because other processes used the machine. They count only for configurations without other measurements.`}
+    </p>
   );
 }
 
@@ -80,11 +108,6 @@ function Verdict({ analysis, study: { search_end_reason: ended, state } }: { ana
               Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
             </Trans>
           )}
-        </p>
-      )}
-      {verdict === null || verdict.doubtful === 0 ? null : (
-        <p className={styles.basis}>
-          {t`${verdict.doubtful} of ${plural(verdict.measured, { one: "# timing is", other: "# timings are" })} doubtful, for example because other processes used the machine. They count only for configurations without other measurements.`}
         </p>
       )}
       {ended === "" || state !== "ACTIVE" ? null : (
@@ -105,7 +128,7 @@ function Verdict({ analysis, study: { search_end_reason: ended, state } }: { ana
 function Known({ analysis: { configurations, space_size: size } }: { analysis: Analysis }) {
   if (configurations === 0) return null;
   return (
-    <p className={styles.basis}>
+    <p>
       {size === null
         ? plural(configurations, { one: "# configuration was measured in a continuous space.", other: "# different configurations were measured in a continuous space." })
         : t`${plural(configurations, { one: "# configuration was measured", other: "# different configurations were measured" })}: ${share(configurations / size)} of the ${formatNumber(size)} in the space.`}
@@ -125,7 +148,7 @@ function Expected({ analysis: { recommendation, objectives } }: { analysis: Anal
   if (recommendation.low === recommendation.high) return null;
   const unit = unitOf(objective);
   return (
-    <p className={styles.basis}>
+    <p>
       {t`Expected value of the best: ${formatMetric(recommendation.value, unit)} (95 %: ${formatMetric(recommendation.low, unit)} to ${formatMetric(recommendation.high, unit)}).`}
     </p>
   );
@@ -133,12 +156,11 @@ function Expected({ analysis: { recommendation, objectives } }: { analysis: Anal
 
 /** Show how many measurements the numbers are based on. */
 function Basis({ analysis }: { analysis: Analysis }) {
-  if (analysis.best.length > 1) return <p className={styles.basis}>{t`Each objective shows the trade-off that is best in it.`}</p>;
+  if (analysis.best.length > 1) return <p>{t`Each objective shows the trade-off that is best in it.`}</p>;
   if (analysis.default === null) return null;
   const [first] = analysis.best;
   if (first === undefined) return null;
-  if (first.numbers[0] === analysis.default.numbers[0]) return <p className={styles.basis}>{t`The default is the best so far.`}</p>;
-  return <p className={styles.basis}>{t`Based on ${times(analysis.default.numbers.length)} of the default and ${times(first.numbers.length)} of the best.`}</p>;
+  return <p>{t`Based on ${times(analysis.default.numbers.length)} of the default and ${times(first.numbers.length)} of the best.`}</p>;
 }
 
 function times(count: number): string {

@@ -5,7 +5,7 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Study } from "@/lib/api/client";
-import { useCheckStudy, useDeleteStudy, useExtendBudget, useUpdateState } from "./api";
+import { useDeleteStudy, useExtendBudget, useUpdateState } from "./api";
 import { writtenTimes } from "@/lib/times";
 import { limitOf } from "./budget";
 import type { Connection } from "./feed";
@@ -13,11 +13,6 @@ import { EditButton } from "./EditDialog";
 import { RangesButton } from "./RangesDialog";
 import { StopDialog } from "./StopDialog";
 import styles from "./StudyActions.module.css";
-
-// The settings of a final check that the service uses if a study has none (policies/check.py).
-const USUAL_TRIALS = 20;
-const USUAL_WIDTH = 0.05;
-const USUAL_EFFECTS = 32;
 
 /** The actions that the state of a study allows. */
 export function StudyActions({ study, connection, onDeleted }: { study: Study; connection: Connection; onDeleted: () => void }) {
@@ -47,12 +42,7 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
           <EditButton study={study} />
         </>
       ) : null}
-      {study.state === "COMPLETED" ? (
-        <>
-          <CheckButton study={study} />
-          {study.exhausted ? null : <BudgetButton study={study} />}
-        </>
-      ) : null}
+      {study.state === "COMPLETED" && !study.exhausted ? <BudgetButton study={study} /> : null}
       {open ? <StopButton name={study.name} /> : <DeleteButton study={study} onDeleted={onDeleted} />}
       {update.error === null ? null : (
         <div className={styles.problem}>
@@ -77,74 +67,6 @@ function BudgetButton({ study }: { study: Study }) {
     <Dialog title={title} open={shown} onOpenChange={show} trigger={<Button>{ended ? t`Continue` : t`Budget`}</Button>}>
       <BudgetForm study={study} ended={ended} onDone={() => show(false)} />
     </Dialog>
-  );
-}
-
-function CheckButton({ study }: { study: Study }) {
-  const [shown, show] = useState(false);
-  return (
-    <Dialog title={t`Final check of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Final check`}</Button>}>
-      <CheckForm study={study} onDone={() => show(false)} />
-    </Dialog>
-  );
-}
-
-function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
-  const { max_trials: trials = USUAL_TRIALS, width = USUAL_WIDTH, effects = USUAL_EFFECTS } = study.spec.final_check ?? {};
-  const isSeveral = study.spec.objectives.length > 1;
-  const [most, setMost] = useState(String(trials));
-  const [percent, setPercent] = useState(String(100 * width));
-  const [further, setFurther] = useState(String(effects));
-  // A second click sends the same request.
-  const [request] = useState(() => crypto.randomUUID());
-  const check = useCheckStudy(study.name);
-  const field = check.error instanceof ApiError ? check.error.data.field : undefined;
-  // The question which changes matter has one objective.
-  const settings = { max_trials: limitOf(most), width: limitOf(percent, 0.01), effects: isSeveral ? null : limitOf(further) };
-  const unreadable = Object.values(settings).some(Number.isNaN);
-  const errorOf = (name: keyof typeof settings) =>
-    Number.isNaN(settings[name]) ? t`Enter a number.` : field === `final_check.${name}` || field === name ? check.error?.message : undefined;
-  return (
-    <form
-      className={styles.form}
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (!unreadable) check.mutate({ ...settings, request_id: request }, { onSuccess: onDone });
-      }}
-    >
-      <p>
-        {isSeveral
-          ? t`Members of the Pareto front and the default are measured alternately. The number of trials decides how many members. Only these measurements count for the new verdict, which replaces the present one when the check is over.`
-          : t`The best configuration and the default are measured alternately. Only these measurements count for the new verdict, which replaces the present one when the check is over.`}
-      </p>
-      <TextField inputMode="numeric" label={t`Trials at most`} value={most} error={errorOf("max_trials")} onChange={({ target }) => setMost(target.value)} />
-      <TextField
-        inputMode="decimal"
-        label={t`Width of the interval (%)`}
-        hint={t`The check ends earlier if the interval of the gain is so narrow.`}
-        value={percent}
-        error={errorOf("width")}
-        onChange={({ target }) => setPercent(target.value)}
-      />
-      {isSeveral ? null : (
-        <TextField
-          inputMode="numeric"
-          label={t`Trials to find which changes matter`}
-          hint={t`At most so many more after a proven gain: 0, or 16 or more.`}
-          value={further}
-          error={errorOf("effects")}
-          onChange={({ target }) => setFurther(target.value)}
-        />
-      )}
-      {check.error === null || errorOf("max_trials") !== undefined || errorOf("width") !== undefined || errorOf("effects") !== undefined ? null : <Problem error={check.error} />}
-      <DialogActions>
-        <Button onClick={onDone}>{t`Cancel`}</Button>
-        <Button type="submit" kind="primary" disabled={check.isPending || unreadable}>
-          {t`Start check`}
-        </Button>
-      </DialogActions>
-    </form>
   );
 }
 

@@ -2,7 +2,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQ
 import type { paths } from "@/lib/api/_gen/schema";
 import type { Edit } from "./edits";
 import type { Range } from "./ranges";
-import { api, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
+import { api, ApiError, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
 
 /** A filter and an order of studies; the service applies both. */
 export interface StudyFilter {
@@ -90,6 +90,15 @@ export function analysisQuery(name: string, created: string, finished: number, s
   });
 }
 
+/** What a study with waiting trials and no running one waits for, with its place in the queue. */
+export function standingQuery(name: string) {
+  return queryOptions({
+    queryKey: ["standing", name],
+    queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/queue", { params: { path: { name } } })),
+    refetchInterval: 3000,
+  });
+}
+
 // A paused study with a reason needs attention, so a pause by the user has none.
 const ENDED: readonly StudyState[] = ["COMPLETED", "ABORTED"];
 
@@ -116,12 +125,29 @@ export function useExtendBudget(name: string) {
   });
 }
 
-/** Begin a final check of a study that has ended. */
-export function useCheckStudy(name: string) {
+interface CheckSettings {
+  max_trials: number | null;
+  width: number | null;
+  effects: number | null;
+  request_id: string;
+}
+
+/** Begin a final check of a study. `searching`: its search goes on, and ends first. */
+export function useCheckStudy(name: string, searching: boolean) {
   const queries = useQueryClient();
+  const path = { name };
   return useMutation({
-    mutationFn: (settings: { max_trials: number | null; width: number | null; effects: number | null; request_id: string }) =>
-      unwrap(api.POST("/api/v1/studies/{name}/check", { params: { path: { name } }, body: settings })),
+    mutationFn: async (settings: CheckSettings) => {
+      const begin = () => unwrap(api.POST("/api/v1/studies/{name}/check", { params: { path }, body: settings }));
+      try {
+        return await begin();
+      } catch (error) {
+        // The service has accepted the settings by now, so that no search ends for a check that is refused.
+        if (!searching || !(error instanceof ApiError) || error.code !== "search_not_over") throw error;
+        await unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path }, body: { state: "COMPLETED", reason: "Ended for the final check." } }));
+        return begin();
+      }
+    },
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
 }

@@ -16,9 +16,9 @@ export interface Snapshot {
 }
 
 const EMPTY: Snapshot = { study: null, trials: [], complete: false, sampled: false, connection: "connecting" };
-// With more trials than MOST, the service sends a sample. With TOO_MANY times as many in memory, a new sample is requested.
-const MOST = 2000;
-const TOO_MANY = 4;
+// With more trials than MOST, the service sends a sample, from which plots are drawn. With TOO_MANY times as many in memory, a new sample is requested.
+const MOST = 20_000;
+const TOO_MANY = 2;
 
 /**
  * A study and its trials, kept up to date by the service's event stream. After a break it continues from the last revision.
@@ -33,9 +33,13 @@ export class StudyFeed {
   private readonly listeners = new Set<() => void>();
   private readonly stream: LiveStream;
 
-  constructor(name: string, open?: OpenStream) {
+  constructor(
+    name: string,
+    private readonly most = MOST,
+    open?: OpenStream,
+  ) {
     this.stream = new LiveStream({
-      address: () => `/api/v1/studies/${encodeURIComponent(name)}/events?after_revision=${this.revision}&most=${MOST}`,
+      address: () => `/api/v1/studies/${encodeURIComponent(name)}/events?after_revision=${this.revision}&most=${this.most}`,
       events: {
         change: (data) => this.take(JSON.parse(data) as StudyEvent),
         deleted: () => {
@@ -61,18 +65,6 @@ export class StudyFeed {
     };
   };
 
-  /**
-   * Add the trials of an interval that the user has zoomed into. Trials that are newer than the shown study are skipped: the stream
-   * brings them together with the matching counts of the study.
-   */
-  readonly add = (trials: Trial[]): void => {
-    const shown = this.snapshot.study?.revision ?? 0;
-    for (const trial of trials) {
-      if (trial.revision <= shown && !this.byNumber.has(trial.number)) this.byNumber.set(trial.number, trial);
-    }
-    this.publish({ trials: this.sorted() });
-  };
-
   private take({ study, trials, revision, more, sampled }: StudyEvent): void {
     if (sampled || (this.snapshot.study !== null && this.snapshot.study.created_at !== study.created_at)) {
       // A sample replaces all trials, and so does another study with the same name.
@@ -81,7 +73,7 @@ export class StudyFeed {
     }
     for (const trial of trials) this.byNumber.set(trial.number, trial);
     this.revision = revision;
-    if (!more && this.byNumber.size > TOO_MANY * MOST) {
+    if (!more && this.byNumber.size > TOO_MANY * this.most) {
       this.revision = 0;
       this.stream.connect();
     }

@@ -1,9 +1,8 @@
 import { useMemo, useSyncExternalStore } from "react";
-import type { Trial } from "@/lib/api/client";
 import { StudyFeed, type Snapshot } from "./feed";
 
-/** Return a study and its trials, live while a component shows them. `add`: see StudyFeed. */
-export function useStudyFeed(name: string): Snapshot & { add: (trials: Trial[]) => void } {
-  const feed = useMemo(() => new StudyFeed(name), [name]);
-  return { ...useSyncExternalStore(feed.subscribe, feed.getSnapshot), add: feed.add };
+/** Return a study and its trials, live while a component shows them. With more than `most` trials, they are a sample. */
+export function useStudyFeed(name: string, most?: number): Snapshot {
+  const feed = useMemo(() => new StudyFeed(name, most), [name, most]);
+  return useSyncExternalStore(feed.subscribe, feed.getSnapshot);
 }

@@ -1,4 +1,5 @@
 import { plural, t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo } from "react";
 import { stateText } from "@/components/Badge";
@@ -8,18 +9,27 @@ import type { Palette } from "@/components/palette";
 import { Legend } from "@/components/Legend";
 import { Empty } from "@/components/Message";
 import { axis, frame, zoom } from "@/components/plot";
-import type { Trial, TrialState } from "@/lib/api/client";
-import { useNow } from "@/lib/clock";
+import type { Study, Trial, TrialState } from "@/lib/api/client";
+import { useNow, useThrottled } from "@/lib/clock";
 import { formatDuration, formatTime } from "@/lib/format";
-import { laidOut, measurer } from "./bars";
+import { rowsQuery, type RowsWanted } from "./api";
+import { laidOut, measurer, MOST } from "./bars";
+import { ALL } from "./filter";
 import styles from "./TrajectoryChart.module.css";
 
 const STATES: readonly TrialState[] = ["ACTIVE", "COMPLETED", "PRUNED", "INFEASIBLE", "FAILED"];
 
+const LATEST: RowsWanted = { order: { column: "number", descending: true }, filter: ALL, offset: 0, size: MOST };
+
 /** Plot when trials ran: a line for each agent or client, a bar for each trial. */
-export function Timeline({ study, trials, onPick }: { study: string; trials: Trial[]; onPick: (trial: number) => void }) {
+export function Timeline({ study, trials: known, sampled, onPick }: { study: Study; trials: Trial[]; sampled: boolean; onPick: (trial: number) => void }) {
   const now = useNow(5000);
-  const { shown, lines, left } = useMemo(() => laidOut(trials), [trials]);
+  // A sample has gaps, so the latest trials are fetched.
+  const latest = useQuery({ ...rowsQuery(study.name, LATEST, useThrottled(study.revision, 2000)), enabled: sampled });
+  const rows = latest.data?.trials;
+  const trials = useMemo(() => (sampled ? (rows ?? []).toReversed() : known), [sampled, rows, known]);
+  const { shown, lines, left: more } = useMemo(() => laidOut(trials), [trials]);
+  const left = sampled ? study.trial_count - study.requested_count - shown.length : more;
   const option = useCallback((palette: Palette) => timelineOption(palette, shown, lines, now), [shown, lines, now]);
   const pick = useCallback((item: unknown) => onPick((item as { value: number[] }).value[3] ?? 0), [onPick]);
   return (
@@ -39,7 +49,7 @@ export function Timeline({ study, trials, onPick }: { study: string; trials: Tri
             ))}
           </Legend>
           <Chart
-            name={`${study}-timeline`}
+            name={`${study.name}-timeline`}
             label={t`When ${plural(shown.length, { one: "# trial", other: "# trials" })} ran, on ${plural(lines.length, { one: "# agent or client", other: "# agents or clients" })}.`}
             height={90 + 34 * lines.length}
             option={option}

@@ -1,83 +1,112 @@
 import { plural, t } from "@lingui/core/macro";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
 import { Card } from "@/components/Card";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { Legend } from "@/components/Legend";
 import { Segments } from "@/components/Segments";
-import type { ObjectiveProgress, Study, StudySpec, Trial } from "@/lib/api/client";
-import { formatMetric, formatNumber, unitOf } from "@/lib/format";
+import type { Configuration, ObjectiveProgress, Study, StudySpec, Trial } from "@/lib/api/client";
+import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { aggregate, type Aggregate } from "./aggregate";
-import { trajectory, type Trajectory } from "./trajectory";
+import { trajectory, type Across, type Trajectory } from "./trajectory";
 import { trajectoryOption } from "./trajectoryOption";
 import styles from "./TrajectoryChart.module.css";
 
-type Scale = "value" | "log";
-type Show = "raw" | "aggregated";
+/** The choices of a trajectory, which the address of the page holds. Missing: the first objective, single trials, by number, linear. */
+export interface TrajectoryView {
+  metric?: string | undefined;
+  show?: "configurations" | undefined;
+  across?: "time" | undefined;
+  scale?: "log" | undefined;
+}
 
 interface Props {
   study: Study;
   trials: Trial[];
   objectives: ObjectiveProgress[] | undefined;
   onPick: (trial: number) => void;
+  /** Numbers of the trials that measured the recommended configuration. */
+  best?: ReadonlySet<number>;
+  /** The default configuration. The tooltip names the parameters that differ from it first. */
+  standardParams?: Configuration | undefined;
+  /** Numbers of the trials that are drawn; null: all. */
+  drawn?: ReadonlySet<number> | null;
+  view?: TrajectoryView;
+  /** Called when the user makes another choice. Without it, there are no choices, as on paper. */
+  onView?: ((view: TrajectoryView) => void) | undefined;
   /** Called when the user zooms to another interval of trials. Must be the same function while nothing changes. */
   onRange?: ((first: number, last: number) => void) | undefined;
   title?: string;
 }
 
+const NONE: ReadonlySet<number> = new Set();
+
 /** Plot each trial's value, the best so far and the trials without a value; or the values of configurations over their replicates. */
-export function TrajectoryChart({ study, trials, objectives, onPick, onRange, title = t`Trajectory` }: Props) {
+export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE, standardParams, drawn = null, view = {}, onView, onRange, title = t`Trajectory` }: Props) {
   const { spec } = study;
-  const [metric, setMetric] = useState(spec.objectives[0]?.metric ?? "");
-  const [scale, setScale] = useState<Scale>("value");
-  const [show, setShow] = useState<Show>("raw");
-  const objective = spec.objectives.find((objective) => objective.metric === metric) ?? spec.objectives[0];
+  const { show = "trials", across = "number", scale = "value" } = view;
+  const objective = spec.objectives.find(({ metric }) => metric === view.metric) ?? spec.objectives[0];
   if (objective === undefined) return null;
   return (
     <Card
       title={title}
       actions={
-        <>
-          {spec.objectives.length > 1 ? (
+        onView === undefined ? undefined : (
+          <>
+            {spec.objectives.length > 1 ? (
+              <Segments
+                label={t`Objective`}
+                value={objective.metric}
+                onChange={(metric) => onView({ ...view, metric: metric === spec.objectives[0]?.metric ? undefined : metric })}
+                options={spec.objectives.map(({ metric }) => ({ value: metric, text: metric }))}
+              />
+            ) : null}
             <Segments
-              label={t`Objective`}
-              value={objective.metric}
-              onChange={setMetric}
-              options={spec.objectives.map(({ metric }) => ({ value: metric, text: metric }))}
+              label={t`Show`}
+              value={show}
+              onChange={(chosen) => onView({ ...view, show: chosen === "trials" ? undefined : chosen })}
+              options={[
+                { value: "trials", text: t`Trials` },
+                { value: "configurations", text: t`Configurations` },
+              ]}
             />
-          ) : null}
-          <Segments
-            label={t`Show`}
-            value={show}
-            onChange={setShow}
-            options={[
-              { value: "raw", text: t`Trials` },
-              { value: "aggregated", text: t`Configurations` },
-            ]}
-          />
-          <Segments
-            label={t`Scale`}
-            value={scale}
-            onChange={setScale}
-            options={[
-              { value: "value", text: t`Linear` },
-              { value: "log", text: t`Log` },
-            ]}
-          />
-        </>
+            <Segments
+              label={t`Horizontal axis`}
+              value={across}
+              onChange={(chosen) => onView({ ...view, across: chosen === "number" ? undefined : chosen })}
+              options={[
+                { value: "number", text: t`Number` },
+                { value: "time", text: t`Time` },
+              ]}
+            />
+            <Segments
+              label={t`Scale`}
+              value={scale}
+              onChange={(chosen) => onView({ ...view, scale: chosen === "value" ? undefined : chosen })}
+              options={[
+                { value: "value", text: t`Linear` },
+                { value: "log", text: t`Log` },
+              ]}
+            />
+          </>
+        )
       }
     >
       <Plot
-        key={`${objective.metric} ${show}`}
+        key={`${objective.metric} ${show} ${across}`}
         name={`${study.name}-${objective.metric}`}
-        show={show}
+        aggregated={show === "configurations"}
+        across={across}
         trials={trials}
+        drawn={drawn}
+        best={best}
         objective={objective}
         space={study}
-        scale={scale}
+        log={scale === "log"}
         standard={objectives?.find((progress) => progress.metric === objective.metric)?.default ?? null}
+        standardParams={standardParams}
         onPick={onPick}
-        onRange={onRange}
+        onRange={across === "number" ? onRange : undefined}
       />
     </Card>
   );
@@ -85,51 +114,98 @@ export function TrajectoryChart({ study, trials, objectives, onPick, onRange, ti
 
 interface PlotProps {
   name: string;
-  show: Show;
+  aggregated: boolean;
+  across: Across;
   trials: Trial[];
+  drawn: ReadonlySet<number> | null;
+  best: ReadonlySet<number>;
   objective: StudySpec["objectives"][number];
   space: Study;
-  scale: Scale;
+  log: boolean;
   standard: number | null;
+  standardParams: Configuration | undefined;
   onPick: (trial: number) => void;
   onRange: ((first: number, last: number) => void) | undefined;
 }
 
-function Plot({ name, show, trials, objective, space, scale, standard, onPick, onRange }: PlotProps) {
+function Plot({ name, aggregated, across, trials, drawn, best, objective, space, log, standard, standardParams, onPick, onRange }: PlotProps) {
   const { spec, removed, imputed } = space;
-  const groups = useMemo(() => (show === "raw" ? null : aggregate(trials, [objective])), [show, trials, objective]);
-  const data = useMemo(() => trajectory(groups === null ? trials : asTrials(groups, trials), objective, { spec, removed, imputed }), [groups, trials, objective, spec, removed, imputed]);
+  const groups = useMemo(() => (aggregated ? aggregate(trials, [objective]) : null), [aggregated, trials, objective]);
+  const data = useMemo(
+    () => trajectory(groups === null ? trials : asTrials(groups, trials), objective, { across, best, drawn, space: { spec, removed, imputed } }),
+    [groups, trials, objective, across, best, drawn, spec, removed, imputed],
+  );
+  const byNumber = useMemo(() => new Map(trials.map((trial) => [trial.number, trial])), [trials]);
   const unit = unitOf(objective);
-  const positive = [...data.completed, ...data.pruned].every(([, value]) => value > 0) && (standard ?? 1) > 0;
-  const logarithmic = scale === "log" && positive;
+  const positive = valuedOf(data).every(([, value]) => value > 0) && (standard ?? 1) > 0;
   const length = trials.at(-1)?.number ?? 0;
   const option = useCallback(
-    (palette: Palette) => trajectoryOption({ data, palette, standard, length, logarithmic, unit, whiskers: groups === null ? [] : whiskers(groups, objective.metric) }),
-    [data, standard, length, logarithmic, unit, groups, objective],
+    (palette: Palette) =>
+      trajectoryOption({
+        data,
+        palette,
+        metric: objective.metric,
+        standard,
+        length,
+        across,
+        logarithmic: log && positive,
+        unit,
+        whiskers: groups === null ? [] : whiskers(groups, data, objective.metric),
+        about: (number) => aboutTrial(byNumber.get(number), standardParams),
+      }),
+    [data, standard, length, across, log, positive, unit, groups, objective, byNumber, standardParams],
   );
   const pick = useCallback(
     (item: unknown) => {
-      if (Array.isArray(item) && typeof item[0] === "number") onPick(item[0]);
+      if (Array.isArray(item) && typeof item[2] === "number") onPick(item[2]);
     },
     [onPick],
   );
-  if (data.completed.length + data.pruned.length + data.infeasible.length + data.failed.length === 0) {
+  if (valuedOf(data).length + data.infeasible.length + data.failed.length === 0) {
     return <p className={styles.none}>{t`The plot appears when the first trial has ended.`}</p>;
   }
   return (
     <>
-      {scale === "log" && !positive ? <p className={styles.note}>{t`A log scale cannot show values of zero or below. The scale is linear.`}</p> : null}
-      <Marks data={data} aggregated={groups !== null} />
-      <Chart
-        name={name}
-        label={describe(data, objective.metric, unit, standard, groups !== null)}
-        height={340}
-        option={option}
-        onPick={pick}
-        onRange={onRange}
-      />
+      {log && !positive ? <p className={styles.note}>{t`A log scale cannot show values of zero or below. The scale is linear.`}</p> : null}
+      {drawn === null ? null : <SampleNote drawn={valuedOf(data).length + data.infeasible.length + data.failed.length} study={space} zooms={onRange !== undefined} />}
+      <Marks data={data} aggregated={aggregated} counted={drawn === null} />
+      <Chart name={name} label={describe(data, objective.metric, unit, standard, aggregated)} height={380} option={option} onPick={pick} onRange={onRange} />
     </>
   );
+}
+
+function SampleNote({ drawn, study, zooms }: { drawn: number; study: Study; zooms: boolean }) {
+  return (
+    <p className={styles.note}>
+      {t`The plot shows a uniform sample: ${formatNumber(drawn)} of ${plural(study.finished_count, { one: "# finished trial", other: "# finished trials" })}, chosen without regard to their values. The line considers every trial that was the best so far.`}{" "}
+      {zooms ? t`Zoom in to see all trials of an interval: use the slider, or Ctrl and the mouse wheel. Drag to move the interval.` : ""}
+    </p>
+  );
+}
+
+function valuedOf({ completed, doubtful, recommended, pruned }: Trajectory) {
+  return [...completed, ...doubtful, ...recommended, ...pruned];
+}
+
+// The tooltip of a trial has at most so many lines of parameters.
+const MOST_LINES = 12;
+
+/** Return the parameters of a trial, a line for each: first those that differ from the default. */
+function aboutTrial(trial: Trial | undefined, standard: Configuration | undefined): string {
+  if (trial === undefined) return "";
+  const names = Object.keys(trial.params);
+  const differs = (name: string) => standard !== undefined && trial.params[name] !== standard[name];
+  const lines = [...names.filter(differs), ...names.filter((name) => !differs(name))].map(
+    (name) => `${name} = ${formatValue(trial.params[name])}${differs(name) ? ` (${t`default ${formatValue(standard?.[name])}`})` : ""}`,
+  );
+  const more = lines.length - MOST_LINES;
+  return [
+    trial.doubt === "" ? "" : t`Doubtful timing: ${trial.doubt}`,
+    ...lines.slice(0, MOST_LINES),
+    more > 0 ? t`and ${formatNumber(more)} more` : "",
+  ]
+    .filter((text) => text !== "")
+    .join("\n");
 }
 
 /** Return each configuration as a trial with the number of its first trial. */
@@ -137,22 +213,30 @@ function asTrials(groups: Aggregate[], trials: Trial[]): Trial[] {
   const byNumber = new Map(trials.map((trial) => [trial.number, trial]));
   return groups.flatMap(({ number, median }) => {
     const trial = byNumber.get(number);
-    return trial === undefined ? [] : [{ ...trial, metrics: median }];
+    return trial === undefined ? [] : [{ ...trial, metrics: median, doubt: "", origin: "suggested" }];
   });
 }
 
-/** Return number, lowest and highest value of the configurations that were measured more than once. */
-function whiskers(groups: Aggregate[], metric: string): [number, number, number][] {
-  return groups.flatMap(({ number, count, low, high }) => (count > 1 ? [[number, low[metric] ?? NaN, high[metric] ?? NaN]] : []));
+/** Return place, lowest and highest value of the drawn configurations that were measured more than once. */
+function whiskers(groups: Aggregate[], data: Trajectory, metric: string): [number, number, number][] {
+  const places = new Map(valuedOf(data).map(([place, , number]) => [number, place]));
+  return groups.flatMap(({ number, count, low, high }) => {
+    const place = places.get(number);
+    return count > 1 && place !== undefined ? [[place, low[metric] ?? NaN, high[metric] ?? NaN]] : [];
+  });
 }
 
-function Marks({ data, aggregated }: { data: Trajectory; aggregated: boolean }) {
+function Marks({ data, aggregated, counted }: { data: Trajectory; aggregated: boolean; counted: boolean }) {
+  const count = (points: readonly unknown[]) => (counted ? ` (${formatNumber(points.length)})` : "");
   const marks: [shown: boolean, look: string | undefined, text: string][] = [
     [data.completed.length > 0, styles.completed, aggregated ? t`median, with the range from lowest to highest value` : t`completed`],
+    [data.recommended.length > 0, styles.recommended, t`recommended configuration`],
+    [data.doubtful.length > 0, styles.doubtful, `${t`doubtful timing`}${count(data.doubtful)}`],
     [data.best.length > 0, styles.best, aggregated ? t`best median so far` : t`best single run so far`],
+    [data.checks.length > 0, styles.check, t`final check`],
     [data.pruned.length > 0, styles.pruned, t`pruned, last value`],
-    [data.infeasible.length > 0, styles.infeasible, t`infeasible (${formatNumber(data.infeasible.length)})`],
-    [data.failed.length > 0, styles.failed, t`failed (${formatNumber(data.failed.length)})`],
+    [data.infeasible.length > 0, styles.infeasible, `${t`infeasible`}${count(data.infeasible)}`],
+    [data.failed.length > 0, styles.failed, `${t`failed`}${count(data.failed)}`],
   ];
   return (
     <Legend>
@@ -170,16 +254,15 @@ function Marks({ data, aggregated }: { data: Trajectory; aggregated: boolean }) 
 
 function describe(data: Trajectory, metric: string, unit: string, standard: number | null, aggregated: boolean): string {
   const best = data.best.at(-1);
-  const found = data.best.at(-2) !== undefined && data.best.at(-2)?.[1] === best?.[1] ? data.best.at(-2) : best;
-  const count = data.completed.length;
+  const count = data.completed.length + data.doubtful.length + data.recommended.length;
   const parts = [
     aggregated
       ? t`${metric} of ${plural(count, { one: "# configuration", other: "# configurations" })}`
       : t`${metric} of ${plural(count, { one: "# completed trial", other: "# completed trials" })}`,
   ];
-  if (best !== undefined && found !== undefined) {
+  if (best !== undefined) {
     const value = formatMetric(best[1], unit);
-    parts.push(aggregated ? t`the best median is ${value}, of the configuration of trial ${found[0]}` : t`the best single run is ${value}, trial ${found[0]}`);
+    parts.push(aggregated ? t`the best median is ${value}, of the configuration of trial ${best[2]}` : t`the best single run is ${value}, trial ${best[2]}`);
   }
   if (standard !== null) parts.push(t`the default is ${formatMetric(standard, unit)}`);
   if (data.infeasible.length > 0) parts.push(t`${formatNumber(data.infeasible.length)} infeasible`);

@@ -23,10 +23,12 @@ interface Props {
   columns: number;
   open: boolean;
   onOpen: (trial: number | null) => void;
+  selected: boolean;
+  onSelect: (selected: boolean) => void;
 }
 
 /** One trial of the table. It opens to show the details of the trial. */
-export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, isBest, columns, open, onOpen }: Props) {
+export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, isBest, columns, open, onOpen, selected, onSelect }: Props) {
   const id = useId();
   const row = useRef<HTMLTableRowElement>(null);
   useEffect(() => {
@@ -46,6 +48,9 @@ export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, i
           >
             <span aria-hidden="true">{open ? "▾" : "▸"}</span>
           </button>
+        </td>
+        <td className={styles.opener}>
+          <input type="checkbox" aria-label={t`Select trial ${trial.number}`} checked={selected} onChange={({ target }) => onSelect(target.checked)} />
         </td>
         <th scope="row" className={styles.number}>
           {link(trial.number, String(trial.number))}

@@ -5,138 +5,135 @@ import { stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { Problem } from "@/components/Message";
-import type { Configuration, StudySpec, Trial, TrialState } from "@/lib/api/client";
+import type { Configuration, Study, Trial, TrialState } from "@/lib/api/client";
 import { useThrottled } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
 import { rowsQuery } from "./api";
 import { ColumnChooser } from "./ColumnChooser";
-import { rememberColumns, shownColumns, type Shown } from "./columns";
+import { columnsOf, rememberColumns, shownColumns, type Shown } from "./columns";
 import { titleOf } from "./columnTitles";
-import { ALL, isShown, type Filter } from "./filter";
-import { sortTrials, type Column, type Order } from "./sorting";
+import { Conditions } from "./Conditions";
+import { filterable } from "./conditions";
+import type { Filter } from "./filter";
+import { SavedViews } from "./SavedViews";
+import { SelectedTrials } from "./SelectedTrials";
+import { nextSort, orderOf, type Column, type Order } from "./sorting";
 import { TrialRow } from "./TrialRow";
 import styles from "./TrialTable.module.css";
 
 const PAGE = 50;
+const STATES: readonly TrialState[] = ["REQUESTED", "ACTIVE", "COMPLETED", "PRUNED", "INFEASIBLE", "FAILED"];
+const NEWEST = "-number";
+
+/** The filter, order and page of the table, which the address of the page holds. */
+export interface TableSearch {
+  sort?: string | undefined;
+  state?: string | undefined;
+  reason?: string | undefined;
+  where?: string[] | undefined;
+  page?: number | undefined;
+}
 
 interface Props {
-  study: string;
-  spec: StudySpec;
+  study: Study;
+  /** The known trials: all, or a sample. They are newer than the rows, which the service sorts and filters. */
   trials: Trial[];
   standard: Configuration | undefined;
   /** Numbers of the trials that measured the best configuration. */
   best: ReadonlySet<number>;
   opened: number | null;
   onOpen: (trial: number | null) => void;
-  /** Whether `trials` is a sample. If so, the service sorts and filters the table. */
-  sampled: boolean;
-  total: number;
-  revision: number;
-  filter: Filter;
-  onFilter: (filter: Filter) => void;
+  search: TableSearch;
+  onSearch: (changes: TableSearch) => void;
   mayStop: boolean;
   link: (number: number, text: string) => ReactNode;
 }
 
-/** A table of all trials. A row opens to show the details of its trial. */
-export function TrialTable({ study, spec, trials, standard, best, opened, onOpen, sampled, total, revision, filter, onFilter, mayStop, link }: Props) {
-  const { state, reason } = filter;
-  const [order, setOrder] = useState<Order>({ column: "number", descending: true });
-  const [chosen, choose] = useState<Shown[]>(() => shownColumns(study, spec));
-  const [page, setPage] = useState(0);
-  const [sortedAt, setSortedAt] = useState(() => new Date());
+/** A table of all trials, in pages. A row opens to show the details of its trial. */
+export function TrialTable({ study, trials, standard, best, opened, onOpen, search, onSearch, mayStop, link }: Props) {
+  const { spec, name } = study;
+  const { sort = NEWEST, reason, page = 1 } = search;
+  const state = STATES.find((one) => one === search.state) ?? "";
+  const where = useMemo(() => search.where ?? [], [search.where]);
+  const filter: Filter = { state, reason: reason ?? null, where };
+  const order = orderOf(sort);
+  const [chosen, choose] = useState<Shown[]>(() => shownColumns(name, spec));
+  const [selected, select] = useState<ReadonlyMap<number, Trial>>(new Map());
   const filterId = useId();
 
-  const sorted = useMemo(
-    () =>
-      sortTrials(
-        trials.filter((trial) => isShown(filter, trial)),
-        order,
-        sortedAt,
-      ),
-    [trials, filter, order, sortedAt],
-  );
-  const asOf = useThrottled(revision, 2000);
-  const asked = useQuery({ ...rowsQuery(study, { order, filter, offset: page * PAGE, size: PAGE }, asOf), enabled: sampled });
+  const asked = useQuery(rowsQuery(name, { order, filter, offset: (page - 1) * PAGE, size: PAGE }, useThrottled(study.revision, 1000)));
+  const newer = useMemo(() => new Map(trials.map((trial) => [trial.number, trial])), [trials]);
+  const shown = (asked.data?.trials ?? []).map((row) => {
+    const known = newer.get(row.number);
+    return known !== undefined && known.revision > row.revision ? known : row;
+  });
+  const isFiltered = state !== "" || reason !== undefined || where.length > 0;
   // Without a filter the total is the study's own count, since the service may already count more trials.
-  const filtered = state !== "" || reason !== null;
-  const rows = !filtered ? total : sampled ? (asked.data?.total_count ?? total) : sorted.length;
+  const rows = isFiltered ? (asked.data?.total_count ?? 0) : study.trial_count;
   const pages = Math.max(1, Math.ceil(rows / PAGE));
-  const current = Math.min(page, pages - 1);
-  const shown = sampled ? (asked.data?.trials ?? []) : sorted.slice(current * PAGE, (current + 1) * PAGE);
-  const columns = chosen.length + 3;
+  const columns = useMemo(() => filterable(columnsOf(spec, trials)), [spec, trials]);
 
-  // A new filter starts at the first page.
-  const [lastFilter, setLastFilter] = useState(filter);
-  if (filter !== lastFilter) {
-    setLastFilter(filter);
-    setPage(0);
+  function change(changes: TableSearch) {
+    onSearch({ page: undefined, ...changes });
   }
 
-  // Show the page of a trial that was opened elsewhere.
-  const [lastOpened, setLastOpened] = useState<number | null>(null);
-  if (opened !== lastOpened) {
-    setLastOpened(opened);
-    const position = sorted.findIndex(({ number }) => number === opened);
-    if (position >= 0 && !sampled) setPage(Math.floor(position / PAGE));
+  function chooseColumns(next: Shown[]) {
+    choose(next);
+    rememberColumns(name, next);
   }
 
-  function sortBy(column: Column) {
-    setSortedAt(new Date());
-    setPage(0);
-    setOrder((before) => ({ column, descending: before.column === column ? !before.descending : column === "number" }));
+  function selectTrial(trial: Trial, isSelected: boolean) {
+    const next = new Map(selected);
+    if (isSelected) next.set(trial.number, trial);
+    else next.delete(trial.number);
+    select(next);
   }
 
-  const counts = useMemo(() => countStates(trials), [trials]);
   const header = (column: Column, text: string, numeric = false) => (
-    <Header column={column} order={order} onSort={sortBy} numeric={numeric}>
+    <Header column={column} order={order} onSort={(by) => change({ sort: nextSort(order, by) === NEWEST ? undefined : nextSort(order, by) })} numeric={numeric}>
       {text}
     </Header>
   );
+  const isPageSelected = shown.length > 0 && shown.every(({ number }) => selected.has(number));
 
   return (
     <Card
       flush
-      title={plural(total, { one: "# trial", other: "# trials" })}
+      title={plural(study.trial_count, { one: "# trial", other: "# trials" })}
       actions={
         <>
-          {reason === null ? null : (
-            <Button small title={reason || t`no reason given`} onClick={() => onFilter(ALL)}>
+          {reason === undefined ? null : (
+            <Button small title={reason || t`no reason given`} onClick={() => change({ reason: undefined, state: undefined })}>
               {t`Filtered by reason ✕`}
             </Button>
           )}
-          <ColumnChooser
-            spec={spec}
-            trials={trials}
-            shown={chosen}
-            onChange={(columns) => {
-              choose(columns);
-              rememberColumns(study, columns);
+          <SavedViews
+            of={study.spec.execution?.component ?? name}
+            present={{ sort: search.sort, state: search.state, reason, where: search.where, columns: chosen }}
+            onOpen={({ sort, state, reason, where, columns }) => {
+              chooseColumns(columns);
+              change({ sort, state, reason, where });
             }}
           />
+          <ColumnChooser spec={spec} trials={trials} shown={chosen} onChange={chooseColumns} />
           <label htmlFor={filterId} className="visually-hidden">
             {t`Filter by state`}
           </label>
-          <select
-            id={filterId}
-            className={styles.filter}
-            value={state}
-            onChange={(event) => onFilter({ state: event.target.value as TrialState | "", reason: null })}
-          >
+          <select id={filterId} className={styles.filter} value={state} onChange={({ target }) => change({ state: target.value || undefined, reason: undefined })}>
             <option value="">{t`All states`}</option>
-            {[...counts].map(([state, count]) => (
-              <option key={state} value={state}>
-                {stateText(state)}
-                {sampled ? "" : ` (${count})`}
+            {STATES.map((one) => (
+              <option key={one} value={one}>
+                {stateText(one)}
               </option>
             ))}
           </select>
         </>
       }
     >
+      <Conditions where={where} columns={columns} matches={isFiltered ? (asked.data?.total_count ?? null) : null} onChange={(next) => change({ where: next.length > 0 ? next : undefined })} />
       {asked.error === null ? null : <Problem error={asked.error} again={() => void asked.refetch()} />}
-      {trials.length === 0 ? (
-        <p className={styles.none}>{t`No trials yet.`}</p>
+      {asked.data === undefined ? null : rows === 0 ? (
+        <p className={styles.none}>{isFiltered ? t`No trial meets the filter.` : t`No trials yet.`}</p>
       ) : (
         <div className={styles.scroll}>
           <table className={styles.table}>
@@ -145,6 +142,17 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
                 <th scope="col" className={styles.opener}>
                   <span className="visually-hidden">{t`Details`}</span>
                 </th>
+                <td className={styles.opener}>
+                  <input
+                    type="checkbox"
+                    aria-label={t`Select all trials of this page`}
+                    checked={isPageSelected}
+                    onChange={({ target }) => {
+                      const rest = [...selected].filter(([number]) => !shown.some((trial) => trial.number === number));
+                      select(new Map([...rest, ...(target.checked ? shown.map((trial) => [trial.number, trial] as const) : [])]));
+                    }}
+                  />
+                </td>
                 {header("number", "#", true)}
                 {header("state", t`State`)}
                 {chosen.map((column) => (
@@ -156,7 +164,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
               {shown.map((trial) => (
                 <TrialRow
                   key={trial.number}
-                  study={study}
+                  study={name}
                   spec={spec}
                   trial={trial}
                   shown={chosen}
@@ -164,9 +172,11 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
                   link={link}
                   standard={standard}
                   isBest={best.has(trial.number)}
-                  columns={columns}
+                  columns={chosen.length + 4}
                   open={opened === trial.number}
                   onOpen={onOpen}
+                  selected={selected.has(trial.number)}
+                  onSelect={(isSelected) => selectTrial(trial, isSelected)}
                 />
               ))}
             </tbody>
@@ -175,15 +185,16 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
       )}
       {pages > 1 ? (
         <nav className={styles.pages} aria-label={t`Pages of trials`}>
-          <Button small disabled={current === 0} onClick={() => setPage(current - 1)}>
+          <Button small disabled={page <= 1} onClick={() => onSearch({ page: page > 2 ? page - 1 : undefined })}>
             {t`Previous`}
           </Button>
-          <span>{t`${formatNumber(current * PAGE + 1)}–${formatNumber(Math.min(rows, (current + 1) * PAGE))} of ${formatNumber(rows)}`}</span>
-          <Button small disabled={current === pages - 1} onClick={() => setPage(current + 1)}>
+          <span>{t`${formatNumber((page - 1) * PAGE + 1)}–${formatNumber(Math.min(rows, page * PAGE))} of ${formatNumber(rows)}`}</span>
+          <Button small disabled={page >= pages} onClick={() => onSearch({ page: page + 1 })}>
             {t`Next`}
           </Button>
         </nav>
       ) : null}
+      {selected.size === 0 ? null : <SelectedTrials study={name} trials={[...selected.values()].map((trial) => newer.get(trial.number) ?? trial)} mayStop={mayStop} onClear={() => select(new Map())} />}
     </Card>
   );
 }
@@ -193,12 +204,6 @@ function heading(column: Shown, header: (column: Column, text: string, numeric?:
     return header(column as Column, titleOf(column), column === "duration" || column.startsWith("metric:"));
   }
   return <th scope="col">{titleOf(column)}</th>;
-}
-
-function countStates(trials: Trial[]): Map<TrialState, number> {
-  const counts = new Map<TrialState, number>();
-  for (const { state } of trials) counts.set(state, (counts.get(state) ?? 0) + 1);
-  return counts;
 }
 
 interface HeaderProps {

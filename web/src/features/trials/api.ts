@@ -26,15 +26,15 @@ export interface RowsWanted {
 }
 
 /** A page of a study's table of trials, sorted and filtered by the service. It is fetched again when `revision` (of the study) changes. */
-export function rowsQuery(study: string, { order, filter: { state, reason }, offset, size }: RowsWanted, revision: number) {
+export function rowsQuery(study: string, { order, filter: { state, reason, where }, offset, size }: RowsWanted, revision: number) {
   return queryOptions({
-    queryKey: ["rows", study, order, state, reason, offset, size, revision],
+    queryKey: ["rows", study, order, state, reason, where, offset, size, revision],
     queryFn: () =>
       unwrap(
         api.GET("/api/v1/studies/{name}/table", {
           params: {
             path: { name: study },
-            query: { order: order.column, descending: order.descending, state: state === "" ? [] : [state], reason: reason ?? undefined, offset, page_size: size },
+            query: { order: order.column, descending: order.descending, state: state === "" ? [] : [state], reason: reason ?? undefined, where: [...where], offset, page_size: size },
           },
         }),
       ),
@@ -53,9 +53,9 @@ export function failuresQuery(study: string, finished: number) {
   });
 }
 
-/** Fetch the trials of an interval of numbers: all, or a sample that gives the same plot. */
-export async function fetchInterval(study: string, first: number, last: number) {
-  const query = { first: Math.max(1, Math.floor(first)), last: Math.ceil(last), most: 2000 };
+/** Fetch the trials of an interval of numbers: all, or a uniform sample of about `most`. */
+export async function fetchInterval(study: string, first: number, last: number, most: number) {
+  const query = { first: Math.max(1, Math.floor(first)), last: Math.ceil(last), most };
   const { trials } = await unwrap(api.GET("/api/v1/studies/{name}/sample", { params: { path: { name: study }, query } }));
   return trials;
 }
@@ -69,6 +69,18 @@ export function useStopTrial(study: string, number: number) {
           body: { reason: "Stopped from the console." },
         }),
       ),
+  });
+}
+
+/** Stop several trials, one after another. The first that cannot be stopped ends this with its error. */
+export function useStopTrials(study: string) {
+  return useMutation({
+    mutationFn: async (numbers: readonly number[]) => {
+      for (const number of numbers) {
+        const params = { path: { name: study, number } };
+        await unwrap(api.POST("/api/v1/studies/{name}/trials/{number}/stop", { params, body: { reason: "Stopped from the console." } }));
+      }
+    },
   });
 }
 

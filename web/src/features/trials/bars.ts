@@ -2,8 +2,8 @@ import { t } from "@lingui/core/macro";
 import type { Trial } from "@/lib/api/client";
 import { measuredBy } from "./sorting";
 
-// The number of trials shown. With more, bars would be less than a pixel wide.
-const MOST = 600;
+/** The number of trials shown. With more, bars would be less than a pixel wide. */
+export const MOST = 600;
 const MOST_LINES = 40;
 
 /** The content of a timeline: the latest trials, a line for each agent or client, and the number of omitted trials. */

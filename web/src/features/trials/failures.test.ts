@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { makeTrial } from "@/testing/factories";
 import { failuresOf } from "./failures";
-import { ALL, isShown } from "./filter";
 
 it("counts trials without a result by state and reason, the most frequent first", () => {
   const failed = (number: number, reason: string, state: "FAILED" | "PRUNED" = "FAILED") => makeTrial({ number, reason, state });
@@ -12,12 +11,4 @@ it("counts trials without a result by state and reason, the most frequent first"
     { state: "PRUNED", reason: "disk", count: 1, first: 5, last: 5 },
   ]);
   expect(failuresOf([])).toEqual([]);
-});
-
-it("shows as many trials for each failure as it counts, also for failures without a reason", () => {
-  const trials = ["disk", "", "net", "disk", ""].map((reason, index) => makeTrial({ number: index + 1, reason, state: "FAILED" }));
-  trials.push(makeTrial({ number: 6, state: "INFEASIBLE" }), makeTrial({ number: 7 }));
-  for (const { state, reason, count } of failuresOf(trials)) expect(trials.filter((trial) => isShown({ state, reason }, trial))).toHaveLength(count);
-  expect(trials.filter((trial) => isShown({ state: "FAILED", reason: null }, trial))).toHaveLength(5);
-  expect(trials.filter((trial) => isShown(ALL, trial))).toHaveLength(7);
 });

@@ -1,15 +1,13 @@
-import type { Trial, TrialState } from "@/lib/api/client";
+import type { TrialState } from "@/lib/api/client";
 
-/** A filter of trials. */
+/** A filter of trials, which the service applies. */
 export interface Filter {
   /** Empty: any. */
   state: TrialState | "";
   /** The reason why they ended, empty if none was given; null: any. */
   reason: string | null;
+  /** Conditions on columns, such as "param:threads > 8". All of them hold. */
+  where: readonly string[];
 }
 
-export const ALL: Filter = { state: "", reason: null };
-
-export function isShown({ state, reason }: Filter, trial: Trial): boolean {
-  return (state === "" || trial.state === state) && (reason === null || trial.reason === reason);
-}
+export const ALL: Filter = { state: "", reason: null, where: [] };

@@ -1,5 +1,5 @@
 import { t } from "@lingui/core/macro";
-import type { Scalar, Trial } from "@/lib/api/client";
+import type { Trial } from "@/lib/api/client";
 
 /** A column by which the table of trials can be sorted; `metric:` and `param:` are followed by a name. */
 export type Column = "number" | "state" | "agent" | "duration" | `metric:${string}` | `param:${string}`;
@@ -26,36 +26,13 @@ export function measuredBy(trial: Trial): string {
   return agent !== "" && node !== "" && node !== agent ? t`${agent} on ${node}` : agent || client_id;
 }
 
-/** Return the trials in that order. Trials without a value come last in both directions. */
-export function sortTrials(trials: Trial[], { column, descending }: Order, now: Date): Trial[] {
-  const keyed = trials.map((trial) => ({ trial, key: keyOf(trial, column, now) }));
-  keyed.sort((a, b) => {
-    if (a.key === undefined || b.key === undefined) {
-      return Number(a.key === undefined) - Number(b.key === undefined) || a.trial.number - b.trial.number;
-    }
-    const way = compareKeys(a.key, b.key);
-    return (descending ? -way : way) || a.trial.number - b.trial.number;
-  });
-  return keyed.map(({ trial }) => trial);
+/** Return the order that an address names: "-metric:seconds" is descending by seconds. */
+export function orderOf(sort: string): Order {
+  return { column: sort.replace(/^-/, "") as Column, descending: sort.startsWith("-") };
 }
 
-function keyOf(trial: Trial, column: Column, now: Date): Scalar | undefined {
-  if (column.startsWith("metric:")) return trial.metrics?.[column.slice(7)];
-  if (column.startsWith("param:")) return trial.params[column.slice(6)];
-  switch (column) {
-    case "state":
-      return trial.state;
-    case "agent":
-      return measuredBy(trial) || undefined;
-    case "duration":
-      return duration(trial, now) ?? undefined;
-    default:
-      return trial.number;
-  }
-}
-
-function compareKeys(a: Scalar, b: Scalar): number {
-  if (typeof a === "string" && typeof b === "string") return a.localeCompare(b, "en", { numeric: true });
-  if (typeof a === "string" || typeof b === "string") return typeof a === "string" ? 1 : -1;
-  return Number(a) - Number(b);
+/** Return the order after a click on a column: the other direction if it is sorted by this column already. */
+export function nextSort({ column: before, descending }: Order, column: Column): string {
+  const down = before === column ? !descending : column === "number";
+  return down ? `-${column}` : column;
 }

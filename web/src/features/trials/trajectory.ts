@@ -1,38 +1,92 @@
 import type { Objective, Trial } from "@/lib/api/client";
 import { present, type EditedSpace } from "@/lib/space";
 
-/** A trial's number and its value. */
-export type Point = [number: number, value: number];
+/** What the horizontal axis shows: the numbers of trials, or the times at which they ended. */
+export type Across = "number" | "time";
+
+/** A trial's place on the horizontal axis, its value, and its number. */
+export type Point = [place: number, value: number, number: number];
 
 export interface Trajectory {
+  /** Completed trials, without the doubtful and the recommended ones. */
   completed: Point[];
-  /** The best value among the completed trials inside the space, at each number at which it changed and at the last trial. */
+  /** Completed trials with a doubtful timing. */
+  doubtful: Point[];
+  /** Completed trials of the recommended configuration. */
+  recommended: Point[];
+  /** The best value among the completed trials inside the space, at each place at which it changed and at the last trial. */
   best: Point[];
   /** Pruned trials with their last known values. */
   pruned: Point[];
-  infeasible: number[];
-  failed: number[];
+  /** Trials without a value. */
+  infeasible: Point[];
+  failed: Point[];
+  /** The first and the last place of each final check. */
+  checks: [from: number, to: number][];
+}
+
+export interface Shown {
+  across: Across;
+  /** Numbers of the trials that measured the recommended configuration. */
+  best: ReadonlySet<number>;
+  /** The study whose space counts. Without it, all trials are inside. */
+  space?: EditedSpace | undefined;
+  /** Numbers of the trials that are drawn as points; null: all. The best value so far always considers all trials. */
+  drawn?: ReadonlySet<number> | null | undefined;
 }
 
 /** Return the trajectory of one objective. `trials` is sorted by number; some may lie outside of the present space. */
-export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, space?: EditedSpace): Trajectory {
-  const result: Trajectory = { completed: [], best: [], pruned: [], infeasible: [], failed: [] };
+export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, { across, best: leaders, space, drawn = null }: Shown): Trajectory {
+  const result: Trajectory = { completed: [], doubtful: [], recommended: [], best: [], pruned: [], infeasible: [], failed: [], checks: [] };
+  const placed = trials.map((trial) => ({ trial, place: placeOf(trial, across) }));
+  if (across === "time") placed.sort((a, b) => a.place - b.place || a.trial.number - b.trial.number);
   let best: number | null = null;
-  for (const { number, state, metrics, params } of trials) {
+  let inCheck = false;
+  for (const { trial, place } of placed) {
+    const { number, state, metrics, params, origin, doubt } = trial;
+    const isCheck = origin === "check";
+    const current = result.checks.at(-1);
+    if (isCheck && inCheck && current !== undefined) current[1] = place;
+    else if (isCheck) result.checks.push([place, place]);
+    inCheck = isCheck;
     const value = metrics?.[metric];
-    if (state === "INFEASIBLE") result.infeasible.push(number);
-    else if (state === "FAILED") result.failed.push(number);
-    else if (value === undefined) continue;
-    else if (state === "PRUNED") result.pruned.push([number, value]);
-    else if (state === "COMPLETED") {
-      result.completed.push([number, value]);
+    const shown = drawn === null || drawn.has(number) || leaders.has(number);
+    if (state === "INFEASIBLE" || state === "FAILED") {
+      if (shown) result[state === "FAILED" ? "failed" : "infeasible"].push([place, 0, number]);
+    } else if (value === undefined) continue;
+    else if (state === "PRUNED") {
+      if (shown) result.pruned.push([place, value, number]);
+    } else if (state === "COMPLETED") {
+      if (shown) result[leaders.has(number) ? "recommended" : doubt !== "" ? "doubtful" : "completed"].push([place, value, number]);
       if ((best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
         best = value;
-        result.best.push([number, value]);
+        result.best.push([place, value, number]);
       }
     }
   }
-  const last = trials.at(-1);
-  if (best !== null && last !== undefined && result.best.at(-1)?.[0] !== last.number) result.best.push([last.number, best]);
+  const last = placed.at(-1);
+  if (best !== null && last !== undefined && result.best.at(-1)?.[0] !== last.place) result.best.push([last.place, best, result.best.at(-1)?.[2] ?? last.trial.number]);
   return result;
+}
+
+function placeOf({ number, finished_at, started_at, created_at }: Trial, across: Across): number {
+  return across === "number" ? number : Date.parse(finished_at ?? started_at ?? created_at);
+}
+
+/**
+ * Return the numbers of the trials to draw for a study that has sent a sample: at most one in each interval of numbers, so that trials
+ * which arrived after the sample are not denser than it. All trials of `near`, which the user has zoomed into, are drawn.
+ */
+export function thinned(trials: readonly Trial[], total: number, most: number, near: readonly Trial[]): Set<number> {
+  const width = Math.max(total / most, 1);
+  const [first, last] = [near[0]?.number ?? Infinity, near.at(-1)?.number ?? -Infinity];
+  const taken = new Set<number>();
+  const drawn = new Set(near.map(({ number }) => number));
+  for (const { number, state } of trials) {
+    const interval = Math.floor(number / width);
+    if (state === "REQUESTED" || state === "ACTIVE" || taken.has(interval) || (number >= first && number <= last)) continue;
+    taken.add(interval);
+    drawn.add(number);
+  }
+  return drawn;
 }

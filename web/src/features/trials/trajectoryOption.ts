@@ -3,10 +3,10 @@ import type { EChartsOption } from "echarts";
 import type { Palette } from "@/components/palette";
 import { frame, scaleAxis, whisker, zoom } from "@/components/plot";
 import { formatMetric, formatNumber } from "@/lib/format";
-import type { Point, Trajectory } from "./trajectory";
+import type { Across, Point, Trajectory } from "./trajectory";
 
 // Pixels for the labels of values; the same in both parts of the plot, so that trials are aligned.
-const LEFT = 66;
+const LEFT = 74;
 // With more trials than this, the plot can be zoomed.
 const MANY = 60;
 // With more trials than this, they are small dots.
@@ -15,80 +15,100 @@ const LARGE = 500;
 const NARROW = 50;
 
 /** Return the base of a log scale. The scale begins and ends with a power of it. */
-function logBase({ completed, pruned }: Trajectory): number {
+function logBase({ completed, doubtful, recommended, pruned }: Trajectory): number {
   let [low, high] = [Infinity, -Infinity];
-  for (const [, value] of [...completed, ...pruned]) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  for (const points of [completed, doubtful, recommended, pruned]) for (const [, value] of points) [low, high] = [Math.min(low, value), Math.max(high, value)];
   return high / low < NARROW ? 2 : 10;
 }
 
 interface OptionInput {
   data: Trajectory;
   palette: Palette;
+  metric: string;
   standard: number | null;
+  /** The number of the last trial, also of one without a result. */
   length: number;
+  across: Across;
   logarithmic: boolean;
   unit: string;
   whiskers: [number, number, number][];
+  /** What the tooltip says about a trial, below its value. */
+  about: (trial: number) => string;
 }
 
 /** Return the ECharts option of a trajectory: values above, marks of trials without a value below. */
-export function trajectoryOption({ data, palette, standard, length, logarithmic, unit, whiskers }: OptionInput): EChartsOption {
+export function trajectoryOption({ data, palette, metric, standard, length, across, logarithmic, unit, whiskers, about }: OptionInput): EChartsOption {
   const { accent, bad, info, line, soft, warn } = palette;
   const zoomed = length > MANY;
-  const foot = zoomed ? 34 : 0;
+  const foot = (zoomed ? 34 : 0) + 22;
   const rug = data.infeasible.length + data.failed.length > 0;
-  const xAxis = {
-    type: "value" as const,
-    min: 0,
-    max: Math.max(length + 1, 5),
-    minInterval: 1,
-    splitLine: { show: false },
-    axisLine: { lineStyle: { color: line } },
-    axisTick: { show: false },
-    axisLabel: { color: soft, fontSize: 13, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? formatNumber(value) : "") },
-  };
-  const marks = (trials: number[]): Point[] => trials.map((number) => [number, 0]);
+  const byTime = across === "time";
+  const title = { name: byTime ? t`time` : t`trial`, nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: soft, fontSize: 13 } };
+  const label = { color: soft, fontSize: 13, hideOverlap: true };
+  const plain = { splitLine: { show: false }, axisLine: { lineStyle: { color: line } }, axisTick: { show: false } };
+  const xAxis = byTime
+    ? { type: "time" as const, ...plain, axisLabel: label, ...extent(data) }
+    : {
+        type: "value" as const,
+        min: 0,
+        max: Math.max(length + 1, 5),
+        minInterval: 1,
+        ...plain,
+        axisLabel: { ...label, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? formatNumber(value) : "") },
+      };
+  const unitless = unit === "" || unit === "s" ? "" : ` (${unit})`;
+  const count = data.completed.length + data.doubtful.length;
+  const dots = { type: "scatter" as const, large: true, largeThreshold: LARGE, symbolSize: count > LARGE ? 4 : 8 };
   return {
     ...frame(palette),
     grid: [
-      { left: LEFT, right: 16, top: 14, bottom: (rug ? 58 : 24) + foot },
+      { left: LEFT, right: 16, top: 32, bottom: (rug ? 58 : 24) + foot },
       { left: LEFT, right: 16, height: 18, bottom: 24 + foot },
     ],
-    ...(zoomed
-      ? {
-          dataZoom: zoom(palette, [0, 1]),
-        }
-      : {}),
+    ...(zoomed ? { dataZoom: zoom(palette, [0, 1]) } : {}),
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
         const { seriesId, seriesName = "", value } = Array.isArray(item) ? (item[0] ?? { seriesId: "", value: [] }) : item;
-        const [number, measured] = value as Point;
+        const [, measured, number] = value as Point;
         const result = seriesId === "infeasible" || seriesId === "failed" ? seriesName : `${formatMetric(measured, unit)} (${seriesName})`;
-        return `${t`Trial ${number}`}\n${result}`;
+        return [t`Trial ${number}`, result, about(number)].filter((text) => text !== "").join("\n");
       },
     },
     xAxis: [
-      { ...xAxis, gridIndex: 0, axisLabel: rug ? { show: false } : xAxis.axisLabel },
-      { ...xAxis, gridIndex: 1, show: rug },
+      { ...xAxis, gridIndex: 0, ...(rug ? { axisLabel: { show: false } } : title) },
+      { ...xAxis, gridIndex: 1, show: rug, ...title },
     ],
     yAxis: [
       {
         ...(logarithmic ? { type: "log" as const, logBase: logBase(data) } : { type: "value" as const, scale: true }),
         ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)),
+        name: `${metric}${unitless}`,
+        nameLocation: "end",
+        nameTextStyle: { color: soft, fontSize: 13, align: "left", padding: [0, 0, 0, 8 - LEFT] },
       },
       { type: "value", gridIndex: 1, min: -1, max: 1, show: false },
     ],
     series: [
       {
         name: t`completed`,
-        type: "scatter",
-        data: data.completed,
-        symbolSize: data.completed.length > LARGE ? 4 : 8,
         // Drawn as one shape: all points are redrawn with each trial that ends.
-        large: true,
-        largeThreshold: LARGE,
-        itemStyle: { color: soft, opacity: 0.75 },
+        ...dots,
+        data: data.completed,
+        itemStyle: { color: soft, opacity: count > 5000 ? 0.4 : 0.75 },
+        markArea: {
+          silent: true,
+          itemStyle: { color: info, opacity: 0.1 },
+          label: { color: soft, fontSize: 12, position: "insideTop" },
+          data: data.checks.map(([from, to]) => [{ name: t`final check`, xAxis: byTime ? from : from - 0.5 }, { xAxis: byTime ? to : to + 0.5 }]),
+        },
+      },
+      {
+        name: t`doubtful timing`,
+        ...dots,
+        data: data.doubtful,
+        large: false,
+        itemStyle: { color: "transparent", borderColor: soft, borderWidth: 1.5 },
       },
       {
         name: t`best single run so far`,
@@ -114,48 +134,33 @@ export function trajectoryOption({ data, palette, standard, length, logarithmic,
               },
       },
       ...(whiskers.length === 0 ? [] : [{ type: "custom" as const, id: "range", data: whiskers, renderItem: whisker(soft), z: 1 }]),
-      ...(data.pruned.length === 0
-        ? []
-        : [
-            {
-              name: t`pruned`,
-              type: "scatter" as const,
-              data: data.pruned,
-              symbol: "diamond",
-              symbolSize: 9,
-              itemStyle: { color: "transparent", borderColor: info, borderWidth: 1.5 },
-            },
-          ]),
-      ...(data.infeasible.length === 0
-        ? []
-        : [
-            {
-              id: "infeasible",
-              name: t`infeasible`,
-              type: "scatter" as const,
-              xAxisIndex: 1,
-              yAxisIndex: 1,
-              data: marks(data.infeasible),
-              symbol: "triangle",
-              symbolSize: 9,
-              itemStyle: { color: warn },
-            },
-          ]),
-      ...(data.failed.length === 0
-        ? []
-        : [
-            {
-              id: "failed",
-              name: t`failed`,
-              type: "scatter" as const,
-              xAxisIndex: 1,
-              yAxisIndex: 1,
-              data: marks(data.failed),
-              symbol: "rect",
-              symbolSize: 7,
-              itemStyle: { color: bad },
-            },
-          ]),
+      {
+        name: t`recommended`,
+        type: "scatter",
+        data: data.recommended,
+        symbolSize: 12,
+        itemStyle: { color: palette.series[1] ?? warn, borderColor: palette.surface, borderWidth: 1.5 },
+        z: 4,
+      },
+      {
+        name: t`pruned`,
+        type: "scatter",
+        data: data.pruned,
+        symbol: "diamond",
+        symbolSize: 9,
+        itemStyle: { color: "transparent", borderColor: info, borderWidth: 1.5 },
+      },
+      { id: "infeasible", name: t`infeasible`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, data: data.infeasible, symbol: "triangle", symbolSize: 9, itemStyle: { color: warn } },
+      { id: "failed", name: t`failed`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, data: data.failed, symbol: "rect", symbolSize: 7, itemStyle: { color: bad } },
     ],
   };
+}
+
+/** Return the first and the last time, with a margin; the same for values and for marks. */
+function extent({ completed, doubtful, recommended, pruned, infeasible, failed }: Trajectory): { min?: number; max?: number } {
+  let [low, high] = [Infinity, -Infinity];
+  for (const points of [completed, doubtful, recommended, pruned, infeasible, failed]) for (const [place] of points) [low, high] = [Math.min(low, place), Math.max(high, place)];
+  if (!Number.isFinite(low)) return {};
+  const margin = Math.max((high - low) * 0.02, 500);
+  return { min: low - margin, max: high + margin };
 }

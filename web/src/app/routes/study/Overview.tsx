@@ -1,36 +1,65 @@
 import { t } from "@lingui/core/macro";
-import { useCallback, type ReactNode } from "react";
+import { useCallback, useMemo, useState, type ReactNode } from "react";
 import { Card } from "@/components/Card";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
+import { CheckButton } from "@/features/studies/FinalCheck";
 import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
 import { ParetoMembers } from "@/features/studies/ParetoMembers";
 import { fetchInterval } from "@/features/trials/api";
 import { MeasureAgain } from "@/features/trials/MeasureAgain";
 import { RunningTrials } from "@/features/trials/RunningTrials";
-import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
+import { TrajectoryChart, type TrajectoryView } from "@/features/trials/TrajectoryChart";
+import { thinned } from "@/features/trials/trajectory";
 import type { Analysis, Study, Trial } from "@/lib/api/client";
 import styles from "../pages.module.css";
 import { hasBegun } from "./hasBegun";
+import { UseConfiguration } from "./UseConfiguration";
+
+// The service sends at most so many trials as points of a plot.
+const MOST = 20_000;
 
 interface Props {
   study: Study;
   trials: Trial[];
   analysis: Analysis | undefined;
   sampled: boolean;
-  add: (trials: Trial[]) => void;
+  view: TrajectoryView;
+  onView: (view: TrajectoryView) => void;
   mayTune: boolean;
   openTrial: (number: number) => void;
   link: (number: number, text: string) => ReactNode;
 }
 
 /** Show the running trials, the trajectory, the gain and the best configuration of a study. */
-export function Overview({ study, trials, analysis, sampled, add, mayTune, openTrial, link }: Props) {
+export function Overview({ study, trials, analysis, sampled, view, onView, mayTune, openTrial, link }: Props) {
   const { name } = study;
-  const look = useCallback((first: number, last: number) => void fetchInterval(name, first, last).then(add, () => undefined), [name, add]);
+  // The trials of the interval that the user has zoomed into: all, or a denser sample.
+  const [near, setNear] = useState<Trial[]>([]);
+  const look = useCallback((first: number, last: number) => void fetchInterval(name, first, last, MOST).then(setNear, () => undefined), [name]);
+  const known = useMemo(() => (sampled ? merged(trials, near) : trials), [sampled, trials, near]);
+  const drawn = useMemo(() => (sampled ? thinned(trials, study.trial_count, MOST, near) : null), [sampled, trials, study.trial_count, near]);
+  const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   const open = study.state === "ACTIVE" && study.search_end_reason === "";
   return (
     <>
+      {hasBegun(study) && analysis !== undefined ? (
+        <div className={styles.answer}>
+          <Card title={t`Gain over the default`} actions={mayTune && analysis.best.length > 0 ? <CheckButton study={study} /> : undefined}>
+            <Gain analysis={analysis} study={study} />
+          </Card>
+          <BestConfiguration
+            spec={study.spec}
+            analysis={analysis}
+            actions={(best) => (
+              <>
+                {mayTune && open ? <MeasureAgain study={study.name} params={best.params} /> : null}
+                <UseConfiguration study={study} best={best} standard={analysis.default_params} />
+              </>
+            )}
+          />
+        </div>
+      ) : null}
       <RunningTrials
         study={study.name}
         trials={trials}
@@ -42,27 +71,28 @@ export function Overview({ study, trials, analysis, sampled, add, mayTune, openT
       />
       {hasBegun(study) ? (
         <>
-          <div className={styles.columns}>
-            <TrajectoryChart
-              study={study}
-              trials={trials}
-              objectives={analysis?.objectives}
-              onPick={openTrial}
-              onRange={sampled ? look : undefined}
-            />
-            <Card title={t`Gain over the default`}>{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
-          </div>
           {analysis?.pareto_verdict ? <ParetoMembers verdict={analysis.pareto_verdict} spec={study.spec} standard={analysis.default_params} /> : null}
           {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
-          {analysis === undefined ? null : (
-            <BestConfiguration
-              spec={study.spec}
-              analysis={analysis}
-              {...(mayTune && open ? { again: ({ params }: { params: Trial["params"] }) => <MeasureAgain study={study.name} params={params} /> } : {})}
-            />
-          )}
+          <TrajectoryChart
+            study={study}
+            trials={known}
+            drawn={drawn}
+            best={best}
+            standardParams={analysis?.default_params}
+            objectives={analysis?.objectives}
+            view={view}
+            onView={onView}
+            onPick={openTrial}
+            onRange={sampled ? look : undefined}
+          />
         </>
       ) : null}
     </>
   );
+}
+
+/** Return the trials of both lists by number, each once. */
+function merged(trials: readonly Trial[], more: readonly Trial[]): Trial[] {
+  const known = new Map([...more, ...trials].map((trial) => [trial.number, trial]));
+  return [...known.values()].sort((a, b) => a.number - b.number);
 }

@@ -12,15 +12,17 @@ import { NoteCard } from "@/features/notes/NoteCard";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { ConnectionState } from "@/features/studies/ConnectionState";
 import type { Connection } from "@/features/studies/feed";
+import { Standing } from "@/features/studies/Standing";
 import { StudyActions } from "@/features/studies/StudyActions";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
+import type { TrajectoryView } from "@/features/trials/TrajectoryChart";
 import { Timeline } from "@/features/trials/Timeline";
 import { ApiError, type Study, type Trial } from "@/lib/api/client";
 import { useLast, useThrottled } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { tabsOf } from "../../addresses";
+import { tabsOf, type StudySearch } from "../../addresses";
 import { TITLES } from "../../titles";
 import styles from "../pages.module.css";
 import { AnalysisTab } from "./AnalysisTab";
@@ -45,7 +47,7 @@ export function StudyPage() {
 }
 
 function StudyByName({ name }: { name: string }) {
-  const { study, trials, complete, sampled, connection, add } = useStudyFeed(name);
+  const { study, trials, complete, sampled, connection } = useStudyFeed(name);
   // The stream cannot say why it fails. This request does, at first and after each break.
   const asked = useQuery({ ...studyQuery(name), enabled: study === null || connection === "waiting", refetchInterval: connection === "waiting" ? 5000 : false });
   const missing = asked.error instanceof ApiError && asked.error.status === 404;
@@ -60,7 +62,7 @@ function StudyByName({ name }: { name: string }) {
   if (study === null || !complete) {
     return asked.error === null ? <Loading what={name} /> : <Problem error={asked.error} again={() => void asked.refetch()} />;
   }
-  return <StudyView study={study} trials={trials} sampled={sampled} connection={connection} add={add} />;
+  return <StudyView study={study} trials={trials} sampled={sampled} connection={connection} />;
 }
 
 // With more trials than this, plots are redrawn once a second at most.
@@ -73,12 +75,13 @@ interface ViewProps {
   trials: Trial[];
   sampled: boolean;
   connection: Connection;
-  add: (trials: Trial[]) => void;
 }
 
-function StudyView({ study, trials: latest, sampled, connection, add }: ViewProps) {
+function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
   const navigate = useNavigate();
-  const { tab: wanted = "overview" } = route.useSearch();
+  const search = route.useSearch();
+  const change = route.useNavigate();
+  const { tab: wanted = "overview" } = search;
   const may = useMay();
   const mayTune = may("study.update");
   const slow = useThrottled(latest, 1000);
@@ -97,6 +100,11 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
     (number: number) => void navigate({ to: "/studies/$name/trials/$number", params: { name: study.name, number: String(number) } }),
     [navigate, study.name],
   );
+  const onSearch = useCallback(
+    (changes: Partial<StudySearch>) => void change({ search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false }),
+    [change],
+  );
+  const onView = useCallback(({ metric, show, across, scale }: TrajectoryView) => onSearch({ metric, show, across, scale }), [onSearch]);
   const link = useCallback((number: number, text: string) => <TrialLink study={study.name} number={number} text={text} />, [study.name]);
   return (
     <>
@@ -118,6 +126,7 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
         </div>
       </div>
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
+      <Standing study={study} />
       <StudyFacts study={study} />
       <NoteCard
         study={study.name}
@@ -145,7 +154,7 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
             key={one}
             to="/studies/$name"
             params={{ name: study.name }}
-            search={{ tab: one === "overview" ? undefined : one }}
+            search={{ ...search, tab: one === "overview" ? undefined : one }}
             aria-current={one === tab ? "page" : undefined}
             activeProps={{}}
             activeOptions={{ exact: true, includeSearch: true }}
@@ -162,17 +171,17 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
       {hasBegun(study) || tab === "setup" ? null : <FirstTrial study={study} />}
       {study.trial_count === 0 || tab === "setup" ? null : (
         <>
-          {sampled && tab !== "trials" ? (
+          {sampled && (tab === "analysis" || tab === "trade-offs") ? (
             <p className={styles.note}>
-              {t`The plots show ${formatNumber(trials.length)} of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}: the extremes of each interval, every trial that was the best so far, and the latest. Zoom in to see all trials of an interval: use the slider, or Ctrl and the mouse wheel. Drag to move the interval.`}
+              {t`The charts show a uniform sample of ${formatNumber(trials.length)} of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}.`}
             </p>
           ) : null}
           {isError && analysis === undefined && connection === "live" ? <Problem error={asked.error} again={() => void refetch()} /> : null}
-          {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} add={add} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
-          {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} link={link} /> : null}
+          {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} view={search} onView={onView} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
+          {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} search={search} onSearch={onSearch} link={link} /> : null}
           {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} /> : null}
           {tab === "trade-offs" ? <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} /> : null}
-          {tab === "timeline" ? <Timeline study={study.name} trials={trials} onPick={openTrial} /> : null}
+          {tab === "timeline" ? <Timeline study={study} trials={trials} sampled={sampled} onPick={openTrial} /> : null}
         </>
       )}
     </>

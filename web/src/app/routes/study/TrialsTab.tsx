@@ -1,7 +1,6 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { Failures } from "@/features/trials/Failures";
-import { ALL, type Filter } from "@/features/trials/filter";
-import { TrialTable } from "@/features/trials/TrialTable";
+import { TrialTable, type TableSearch } from "@/features/trials/TrialTable";
 import type { Analysis, Study, Trial } from "@/lib/api/client";
 
 interface Props {
@@ -11,33 +10,19 @@ interface Props {
   analysis: Analysis | undefined;
   finished: number;
   mayTune: boolean;
+  search: TableSearch;
+  onSearch: (changes: TableSearch) => void;
   link: (number: number, text: string) => ReactNode;
 }
 
 /** Show the table of all trials, and above it the reasons of those that failed. */
-export function TrialsTab({ study, trials, sampled, analysis, finished, mayTune, link }: Props) {
+export function TrialsTab({ study, trials, sampled, analysis, finished, mayTune, search, onSearch, link }: Props) {
   const [opened, open] = useState<number | null>(null);
-  const [filter, setFilter] = useState<Filter>(ALL);
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   return (
     <>
-      <Failures study={study.name} trials={trials} sampled={sampled} finished={finished} onPick={({ state, reason }) => setFilter({ state, reason })} />
-      <TrialTable
-        study={study.name}
-        spec={study.spec}
-        trials={trials}
-        standard={analysis?.default_params}
-        best={best}
-        opened={opened}
-        onOpen={open}
-        sampled={sampled}
-        total={study.trial_count}
-        revision={study.revision}
-        filter={filter}
-        onFilter={setFilter}
-        mayStop={mayTune}
-        link={link}
-      />
+      <Failures study={study.name} trials={trials} sampled={sampled} finished={finished} onPick={({ state, reason }) => onSearch({ state, reason, page: undefined })} />
+      <TrialTable study={study} trials={trials} standard={analysis?.default_params} best={best} opened={opened} onOpen={open} search={search} onSearch={onSearch} mayStop={mayTune} link={link} />
     </>
   );
 }

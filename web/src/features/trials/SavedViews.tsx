@@ -1,0 +1,61 @@
+import { t } from "@lingui/core/macro";
+import { useState } from "react";
+import { Button } from "@/components/Button";
+import { TextField } from "@/components/Field";
+import { Popover } from "@/components/Popover";
+import { saveViews, savedViews, type SavedView } from "./views";
+import styles from "./TrialTable.module.css";
+
+interface Props {
+  /** The component or the study whose views are shown. */
+  of: string;
+  present: Omit<SavedView, "name">;
+  onOpen: (view: SavedView) => void;
+}
+
+/** A menu with the views that were saved in this browser, and a field that saves the present one. */
+export function SavedViews({ of, present, onOpen }: Props) {
+  const [views, setViews] = useState(() => savedViews(of));
+  const [name, setName] = useState("");
+  const [open, setOpen] = useState(false);
+  function keep(next: SavedView[]) {
+    setViews(next);
+    saveViews(of, next);
+  }
+  return (
+    <Popover label={t`Views`} open={open} onOpenChange={setOpen} trigger={<Button small>{t`Views`}</Button>}>
+      <form
+        className={styles.views}
+        onSubmit={(event) => {
+          event.preventDefault();
+          const wanted = name.trim();
+          if (wanted === "") return;
+          keep([...views.filter((view) => view.name !== wanted), { ...present, name: wanted }]);
+          setName("");
+        }}
+      >
+        {views.map((view) => (
+          <div key={view.name} className={styles.view}>
+            <Button
+              small
+              kind="quiet"
+              onClick={() => {
+                onOpen(view);
+                setOpen(false);
+              }}
+            >
+              {view.name}
+            </Button>
+            <Button small kind="quiet" aria-label={t`Delete the view ${view.name}`} onClick={() => keep(views.filter((one) => one !== view))}>
+              <span aria-hidden="true">✕</span>
+            </Button>
+          </div>
+        ))}
+        <TextField label={t`Name of the present view`} hint={t`A view holds filter, order and columns. It is saved in this browser; the address of the page can be shared.`} value={name} onChange={({ target }) => setName(target.value)} />
+        <Button type="submit" small disabled={name.trim() === ""}>
+          {t`Save view`}
+        </Button>
+      </form>
+    </Popover>
+  );
+}
