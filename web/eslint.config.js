@@ -23,7 +23,7 @@ const notTexts = {
     // States, actions, fields, addresses, languages.
     "^[A-Z_]+$|^[a-z]+([._][a-z_]+)+$|^/|^en(-GB)?$",
     // CSS, and keys in the browser's storage.
-    "^--?[a-z]|^var\\(|^rgb|^#[0-9a-f]{6}$|^(light|dark)$|^\\(prefers-|^(trimtab|matching)[-:]",
+    "^--?[a-z]|^var\\(|^rgb|^#[0-9a-f]{6}$|^(light|dark)$|^\\(prefers-|^(trimtab|matching)[-:]|@example\\.org$|^https://chat\\.example\\.org|^(url|email|webhook|mail)$",
     // Units are the same everywhere.
     "^(ns|µs|ms|s|min|h|B|[KMG]iB|\\s)+$",
     "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component|change):+$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",

@@ -1,12 +1,12 @@
 import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import { CatchBoundary, Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { lazy, Suspense, type ReactNode } from "react";
 import { Button } from "@/components/Button";
-import { NoticeList } from "@/features/notices/NoticeList";
 import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
+import { part } from "@/lib/chunks";
 import { sessionQuery, useMay } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { documentation } from "./documentation";
@@ -15,7 +15,8 @@ import { queries } from "./queries";
 import { useLiveLists } from "./useLiveLists";
 import styles from "./Shell.module.css";
 
-const Palette = lazy(() => import("./palette/Palette"));
+const Palette = lazy(() => part(() => import("./palette/Palette")));
+const NoticeList = lazy(() => part(() => import("@/features/notices/NoticeList")));
 
 /** Frame every page except the sign-in page. */
 export function Shell() {
@@ -59,21 +60,23 @@ export function Shell() {
             </kbd>
           </Button>
           {may("notice.read") ? (
-            <NoticeList
-              link={({ study, record }, text, close) =>
-                record !== null ? (
-                  <Link to="/matching/records/$id" params={{ id: String(record) }} onClick={close}>
-                    {text}
-                  </Link>
-                ) : study === "" ? (
-                  text
-                ) : (
-                  <Link to="/studies/$name" params={{ name: study }} onClick={close}>
-                    {text}
-                  </Link>
-                )
-              }
-            />
+            <Part>
+              <NoticeList
+                link={({ study, record }, text, close) =>
+                  record !== null ? (
+                    <Link to="/matching/records/$id" params={{ id: String(record) }} onClick={close}>
+                      {text}
+                    </Link>
+                  ) : study === "" ? (
+                    text
+                  ) : (
+                    <Link to="/studies/$name" params={{ name: study }} onClick={close}>
+                      {text}
+                    </Link>
+                  )
+                }
+              />
+            </Part>
           ) : null}
           <Who />
           <DocumentationLink />
@@ -85,11 +88,20 @@ export function Shell() {
         <Outlet />
       </main>
       {palette ? (
-        <Suspense>
+        <Part>
           <Palette onClose={() => setPalette(false)} />
-        </Suspense>
+        </Part>
       ) : null}
     </>
+  );
+}
+
+/** A part of the frame with a file of its own. Without the file it is missing, and the rest of the frame works. */
+function Part({ children }: { children: ReactNode }) {
+  return (
+    <CatchBoundary getResetKey={() => 0} errorComponent={() => null}>
+      <Suspense>{children}</Suspense>
+    </CatchBoundary>
   );
 }
 

@@ -2,6 +2,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet,
 import { signInQuery } from "@/features/session/api";
 import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
+import { part } from "@/lib/chunks";
 import { sessionQuery } from "@/lib/session";
 import { administrationSearch, compareSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
 import { onSignedOut, queries } from "./queries";
@@ -33,92 +34,92 @@ const signedIn = createRoute({
 const home = createRoute({
   getParentRoute: () => signedIn,
   path: "/",
-  component: lazyRouteComponent(() => import("./routes/HomePage"), "HomePage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/HomePage")), "HomePage"),
 });
 
 const studies = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies",
   validateSearch: studiesSearch,
-  component: lazyRouteComponent(() => import("./routes/StudiesPage"), "StudiesPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/StudiesPage")), "StudiesPage"),
 });
 
 const study = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies/$name",
   validateSearch: studySearch,
-  component: lazyRouteComponent(() => import("./routes/study/StudyPage"), "StudyPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/study/StudyPage")), "StudyPage"),
 });
 
 const trial = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies/$name/trials/$number",
-  component: lazyRouteComponent(() => import("./routes/TrialPage"), "TrialPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/TrialPage")), "TrialPage"),
 });
 
 const report = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies/$name/report",
-  component: lazyRouteComponent(() => import("./routes/ReportPage"), "ReportPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/ReportPage")), "ReportPage"),
 });
 
 const compare = createRoute({
   getParentRoute: () => signedIn,
   path: "/compare",
   validateSearch: compareSearch,
-  component: lazyRouteComponent(() => import("./routes/ComparePage"), "ComparePage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/ComparePage")), "ComparePage"),
 });
 
 const newStudy = createRoute({
   getParentRoute: () => signedIn,
   path: "/new",
   validateSearch: newStudySearch,
-  component: lazyRouteComponent(() => import("./routes/NewStudyPage"), "NewStudyPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/NewStudyPage")), "NewStudyPage"),
 });
 
 const components = createRoute({
   getParentRoute: () => signedIn,
   path: "/components",
-  component: lazyRouteComponent(() => import("./routes/ComponentsPage"), "ComponentsPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/ComponentsPage")), "ComponentsPage"),
 });
 
 const component = createRoute({
   getParentRoute: () => signedIn,
   path: "/components/$name",
-  component: lazyRouteComponent(() => import("./routes/ComponentPage"), "ComponentPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/ComponentPage")), "ComponentPage"),
 });
 
 const writeComponent = createRoute({
   getParentRoute: () => signedIn,
   path: "/write-component",
   validateSearch: writeComponentSearch,
-  component: lazyRouteComponent(() => import("./routes/WriteComponentPage"), "WriteComponentPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/WriteComponentPage")), "WriteComponentPage"),
 });
 
 const agents = createRoute({
   getParentRoute: () => signedIn,
   path: "/agents",
-  component: lazyRouteComponent(() => import("./routes/AgentsPage"), "AgentsPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/AgentsPage")), "AgentsPage"),
 });
 
 const matching = createRoute({
   getParentRoute: () => signedIn,
   path: "/matching",
   validateSearch: matchingSearch,
-  component: lazyRouteComponent(() => import("./routes/matching/MatchingPage"), "MatchingPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/matching/MatchingPage")), "MatchingPage"),
 });
 
 const record = createRoute({
   getParentRoute: () => signedIn,
   path: "/matching/records/$id",
-  component: lazyRouteComponent(() => import("./routes/matching/RecordPage"), "RecordPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/matching/RecordPage")), "RecordPage"),
 });
 
 const administration = createRoute({
   getParentRoute: () => signedIn,
   path: "/administration",
   validateSearch: administrationSearch,
-  component: lazyRouteComponent(() => import("./routes/AdministrationPage"), "AdministrationPage"),
+  component: lazyRouteComponent(() => part(() => import("./routes/AdministrationPage")), "AdministrationPage"),
 });
 
 export const router = createRouter({
@@ -126,6 +127,8 @@ export const router = createRouter({
     signIn,
     signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, components, component, writeComponent, agents, matching, record, administration]),
   ]),
+  // A page that fails is replaced inside the frame.
+  defaultErrorComponent: Failure,
   defaultPreload: "intent",
   scrollRestoration: true,
 });

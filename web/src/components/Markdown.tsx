@@ -1,8 +1,9 @@
 import { lazy, Suspense } from "react";
 import type { Options } from "react-markdown";
+import { part } from "@/lib/chunks";
 
 // The parser is loaded with the first text.
-const Parsed = lazy(() => import("react-markdown"));
+const Parsed = lazy(() => part(() => import("react-markdown")));
 /* eslint-disable lingui/no-unlocalized-strings -- names of elements and styles */
 const LIST = { listStyle: "revert", paddingLeft: "1.5em" };
 const BODY = { display: "grid", gap: "0.6rem", maxWidth: "60rem", overflowWrap: "anywhere" } as const;

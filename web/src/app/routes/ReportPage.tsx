@@ -21,11 +21,12 @@ import { useFailures } from "@/features/trials/failures";
 import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
 import { stateText } from "@/components/Badge";
 import type { Study, Trial } from "@/lib/api/client";
+import { part } from "@/lib/chunks";
 import { formatTime } from "@/lib/format";
 import { useTitle } from "@/lib/title";
 import styles from "./ReportPage.module.css";
 
-const AsFile = lazy(() => import("@/features/planning/AsFile"));
+const AsFile = lazy(() => part(() => import("@/features/planning/AsFile")));
 
 const route = getRouteApi("/signed-in/studies/$name/report");
 

@@ -20,7 +20,7 @@ interface Props {
 }
 
 /** A button with the number of unread notices, which opens their list. Notices that were shown are read when it closes. */
-export function NoticeList({ link }: Props) {
+export default function NoticeList({ link }: Props) {
   const [open, setOpen] = useState(false);
   const { data, error, refetch } = useQuery(noticesQuery);
   const read = useReadNotices();
