@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from trimtab.errors import InvalidInput
+from trimtab.errors import InvalidInput, JsonValue
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar
 
 
@@ -44,12 +45,13 @@ def parse_declarations(items: Sequence[str]) -> list[Parameter]:
     return [_declaration(item) for item in items]
 
 
-_TYPES: dict[object, type[Parameter]] = {
+_TYPES: dict[str, type[Parameter]] = {
     "float": Float,
     "int": Int,
     "ordinal": Ordinal,
     "categorical": Categorical,
     "bool": Bool,
+    "boolean": Bool,
 }
 
 
@@ -60,16 +62,28 @@ def _declaration(item: str) -> Parameter:
         keys = json.loads(text)
     except ValueError:
         keys = None
-    if not isinstance(keys, dict) or keys.get("type") not in _TYPES:
+    if not isinstance(keys, dict):
         raise InvalidInput.of(field, item, allowed)
-    kind = _TYPES[keys.pop("type")]
-    condition = keys.pop("condition", None)
+    return declare(field, name, keys, allowed)
+
+
+def declare(field: str, name: str, keys: Mapping[str, JsonValue], allowed: str) -> Parameter:
+    """Return the parameter that the keys of a study file declare. `field` and `allowed` are for the error.
+
+    Raises:
+        InvalidInput: a key is missing or unknown. The service checks the values.
+    """
+    given: dict[str, Any] = dict(keys)
+    kind = _TYPES.get(str(given.pop("type", "")))
+    if kind is None:
+        raise InvalidInput.of(field, f"{name}={json.dumps(keys)}", allowed)
+    condition = given.pop("condition", None)
     if condition is not None:
-        keys["when"] = (condition.get("parent"), condition.get("values")) if isinstance(condition, dict) else condition
+        given["when"] = (condition.get("parent"), condition.get("values")) if isinstance(condition, dict) else condition
     try:
-        return kind(name, **keys)
+        return kind(name, **given)
     except TypeError:
-        raise InvalidInput.of(field, item, allowed) from None
+        raise InvalidInput.of(field, f"{name}={json.dumps(keys)}", allowed) from None
 
 
 _FLAGS: Mapping[str, Scalar] = {"true": True, "false": False}

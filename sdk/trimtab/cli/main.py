@@ -19,6 +19,7 @@ from trimtab.cli import (
     tokens,
     trials,
     tune,
+    tune_sbatch,
     vizier,
 )
 from trimtab.cli.documentation import PAGE, add_pages
@@ -50,6 +51,7 @@ app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
 app.add_typer(tokens.app, name="tokens", hidden=True)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.command("tune-sbatch", epilog=tune_sbatch.EXAMPLES)(tune_sbatch.tune_sbatch)
 app.command("best", epilog=best.EXAMPLES)(best.best)
 app.command("follow", epilog=contexts.FOLLOW_EXAMPLES)(contexts.follow)
 app.command("measure-grid", epilog=measure_grid.EXAMPLES)(measure_grid.measure_grid)

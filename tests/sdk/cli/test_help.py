@@ -24,6 +24,7 @@ HELP = [
     *[["match", command] for command in ("job", "records", "withdraw", "restore", "jobs", "settings")],
     ["import", "optuna"],
     ["tune"],
+    ["tune-sbatch"],
     ["vizier"],
     ["measure-grid"],
     ["agent", "list"],
