@@ -3,11 +3,13 @@
 import ipaddress
 import logging
 import os
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trimtab_agent.components.definition import ADDRESS
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
@@ -27,6 +29,35 @@ class Tls:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """The Prometheus server for metrics that name none. Both texts may be empty. The token is sent to `url` alone."""
+
+    url: str = ""
+    token_file: str = ""
+
+    @classmethod
+    def of(cls, url: str | None, token_file: Path | None) -> "Prometheus":
+        """Check the options of the command line.
+
+        Raises:
+            ConfigError: an option has another form, or there is a token without an address.
+        """
+        if url is not None and not re.fullmatch(ADDRESS, url):
+            raise ConfigError(
+                f"--prometheus-url {url!r} is not of the form http://HOST:PORT or https://HOST:PORT, with an optional"
+                " path and without a password"
+            )
+        if token_file is not None and url is None:
+            raise ConfigError(f"--prometheus-token-file {token_file} needs --prometheus-url, the address for the token")
+        if token_file is not None and not token_file.is_file():
+            raise ConfigError(f"--prometheus-token-file {token_file} is not a file")
+        return cls(url or "", str(token_file.absolute()) if token_file else "")
+
+
+NO_PROMETHEUS = Prometheus()
 
 
 @dataclass(frozen=True)
@@ -51,6 +82,7 @@ class Config:
     scheduler_options: tuple[str, ...] = ()
     # The socket on which submission hosts ask for proven settings; None: application matching is off.
     match_socket: Path | None = None
+    prometheus: Prometheus = NO_PROMETHEUS
 
     def described_rules(self) -> dict[str, str]:
         """Return the rules of the policy that the service shows to people, as text by name."""

@@ -44,6 +44,7 @@ def job_of(lease: Lease, config: Config, components: Mapping[str, Component], *,
         work=work,
         cache=config.state / "builds",
         cache_limit=config.cache_limit,
+        prometheus=config.prometheus,
     )
     spec = config.policy.admit(lease, component, spec, config.scheduler_options)
     return replace(

@@ -109,6 +109,19 @@ def parser() -> argparse.ArgumentParser:
         "more is infeasible (default: no limit)",
     )
 
+    where.add_argument(
+        "--prometheus-url",
+        metavar="URL",
+        help="address of the Prometheus server for metrics of the type prometheus that name none, such as "
+        "http://127.0.0.1:9090; the nodes of the trials must reach it (default: none)",
+    )
+    where.add_argument(
+        "--prometheus-token-file",
+        type=Path,
+        metavar="F",
+        help="file with a bearer token for --prometheus-url, which the user of the trials' supervisors can read",
+    )
+
     connection = argparse.ArgumentParser(add_help=False)
     connection.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
     connection.add_argument(
@@ -240,6 +253,11 @@ def parser() -> argparse.ArgumentParser:
         help="print the commands, environment and scheduler options of the trial without running it",
     )
     attempt.add_argument(
+        "--json",
+        action="store_true",
+        help="print only the result, as one JSON object with outcome, reason, metrics, elapsed, node and doubt",
+    )
+    attempt.add_argument(
         "--metric",
         action="append",
         default=[],
@@ -330,6 +348,7 @@ def _run(options: argparse.Namespace) -> None:
         policy=policy,
         scheduler_options=tuple(_scheduler_options(options).get(options.runner, ())),
         match_socket=options.match_socket.absolute() if options.match_socket else None,
+        prometheus=_prometheus(options),
     )
     if settings.token_file and settings.enrol:
         raise ConfigError(
@@ -396,11 +415,24 @@ def _try(options: argparse.Namespace) -> None:
         )
     application = options.application or next(iter(component.applications))
     runner = _runner(options, 1)
-    if options.runner == "local":
+    if options.runner == "local" and not options.json:
         print(machine.describe())
     state = options.state_dir.absolute()
     limit = options.build_cache_mib << 20
-    done = try_once(component, application, options.set, options.metric, state, limit, runner, dry=options.dry_run)
+    if options.json and options.dry_run:
+        raise ConfigError("--json contradicts --dry-run, which has no result; give one of them")
+    done = try_once(
+        component,
+        application,
+        options.set,
+        options.metric,
+        state,
+        limit,
+        runner,
+        _prometheus(options),
+        dry=options.dry_run,
+        as_json=options.json,
+    )
     sys.exit(0 if done else 1)
 
 
@@ -456,6 +488,10 @@ def _runner(options: argparse.Namespace, slots: int, user: TrialUser | None = No
         memory=memory,
         user=user,
     )
+
+
+def _prometheus(options: argparse.Namespace) -> configuration.Prometheus:
+    return configuration.Prometheus.of(options.prometheus_url, options.prometheus_token_file)
 
 
 def _scheduler_options(options: argparse.Namespace) -> dict[str, list[str]]:

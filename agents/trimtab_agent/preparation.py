@@ -11,6 +11,7 @@ from trimtab_agent.components import arguments
 from trimtab_agent.components.environment import inherited
 from trimtab_agent.components.placeholders import render_argument
 from trimtab_agent.components.schema import Component, Configuration
+from trimtab_agent.config import NO_PROMETHEUS, Prometheus
 from trimtab_agent.errors import NotInComponentError
 from trimtab_agent.runners.base import BuildSpec, JobSpec
 
@@ -26,6 +27,7 @@ def prepare(
     work: Path,
     cache: Path,
     cache_limit: int,
+    prometheus: Prometheus = NO_PROMETHEUS,
 ) -> JobSpec:
     """Return the job of one trial, and write its templates and files into its work folder.
 
@@ -39,9 +41,11 @@ def prepare(
         work: the trial's folder, which must exist.
         cache: folder of the build cache.
         cache_limit: maximum size of the build cache in bytes.
+        prometheus: the server for metrics that name none.
 
     Raises:
-        NotInComponentError: the application, a parameter, a metric or a source does not exist.
+        NotInComponentError: the application, a parameter, a metric or a source does not exist, or a metric needs the
+            address of a Prometheus server.
         UnsuitableValueError: the component does not allow a value.
         OSError: the work folder cannot be written.
     """
@@ -55,6 +59,12 @@ def prepare(
         if metric not in component.metrics:
             known = ", ".join(component.metrics)
             raise NotInComponentError(f"component {component.name!r} has no metric {metric!r}; it has {known}")
+    for one in component.metrics.values():
+        if one.kind == "prometheus" and not one.url and not prometheus.url:
+            raise NotInComponentError(
+                f"metric {one.name!r} of component {component.name!r} has no Prometheus server. Start the agent with"
+                " --prometheus-url, or give the metric a `url`"
+            )
     values = arguments.effective_values(component, given)
     rendering = arguments.render(component, values)
     places = {"component": str(component.folder), "work": str(work), "build": str(work)}
@@ -93,6 +103,7 @@ def prepare(
         directives=[*application.directives, *arguments.directives(component, rendering, places)],
         asks=arguments.asks(component, rendering),
         artifacts=component.artifacts,
+        prometheus=asdict(prometheus),
     )
 
 

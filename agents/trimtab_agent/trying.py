@@ -1,6 +1,7 @@
 """`trimtab-agent try`: run one trial without a service, for authors of component files."""
 
 import asyncio
+import json
 import shutil
 import signal
 import tempfile
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 from trimtab_agent.components import arguments
 from trimtab_agent.components.schema import Component, Scalar, as_text
+from trimtab_agent.config import Prometheus
 from trimtab_agent.errors import (
     ConfigError,
     NotAcceptedError,
@@ -56,13 +58,16 @@ def try_once(
     state: Path,
     cache_limit: int,
     runner: Runner,
+    prometheus: Prometheus,
     *,
     dry: bool = False,
+    as_json: bool = False,
 ) -> bool:
     """Run one trial, print its result, and return whether it was completed with all required metrics.
 
     `metrics` are the required metrics; without any, one metric of the component is enough, because an application need
-    not report all of them. `dry` only prints what would run.
+    not report all of them. `dry` only prints what would run. `as_json` prints nothing but one JSON object at the end,
+    for programs.
 
     Raises:
         AgentError: the component has no such application or value, or (SchedulerAwayError) the scheduler did not answer
@@ -85,15 +90,17 @@ def try_once(
             work=folder / "work",
             cache=state / "builds",
             cache_limit=cache_limit,
+            prometheus=prometheus,
         )
-        _print_spec(component, spec, used=not isinstance(runner, LocalRunner))
+        if not as_json:
+            _print_spec(component, spec, used=not isinstance(runner, LocalRunner))
         if dry:
             return True
         result = asyncio.run(_run(folder, spec, runner))
-        _print_result(folder, spec, result)
-        for name in component.metrics:
-            if result.outcome is Outcome.COMPLETED and name not in result.metrics:
-                print(f"metric {name}: not reported by this application")
+        if as_json:
+            print(json.dumps(_as_json(result)))
+        else:
+            _print_result(component, folder, spec, result)
         return result.outcome is Outcome.COMPLETED and bool(result.metrics)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -155,7 +162,18 @@ def _print_spec(component: Component, spec: JobSpec, *, used: bool) -> None:
         print(f"scheduler{'' if used else ' (not used here)'}: {option}")
 
 
-def _print_result(folder: Path, spec: JobSpec, result: JobResult) -> None:
+def _as_json(result: JobResult) -> dict[str, object]:
+    return {
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "metrics": dict(result.metrics),
+        "elapsed": result.elapsed,
+        "node": result.node,
+        "doubt": result.doubt,
+    }
+
+
+def _print_result(component: Component, folder: Path, spec: JobSpec, result: JobResult) -> None:
     if spec.build:
         print("build: from the cache" if result.build_seconds is None else f"build: {result.build_seconds:.3f} s")
     if result.outcome is not Outcome.COMPLETED and (folder / LOG).exists():
@@ -167,3 +185,6 @@ def _print_result(folder: Path, spec: JobSpec, result: JobResult) -> None:
         print(f"warning: the timing is doubtful: {result.doubt}")
     for name, value in result.metrics.items():
         print(f"metric {name} = {value:.9g}")
+    for name in component.metrics:
+        if result.outcome is Outcome.COMPLETED and name not in result.metrics:
+            print(f"metric {name}: not reported by this application")

@@ -9,7 +9,7 @@ say() { printf 'tests: %s\n' "$*" >&2; }
 declare -A packages=(
     [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
     [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
-    [pgbouncer]=pgbouncer [promtool]=prometheus [caddy]=caddy [docker-compose]=docker-compose
+    [pgbouncer]=pgbouncer [promtool]=prometheus [prometheus]=prometheus [caddy]=caddy [docker-compose]=docker-compose
     [ip]=iproute2 [make]=make [ab]=apache2-utils [fio]=fio [hyperfine]=hyperfine [wrk]=wrk [valgrind]=valgrind [pcre2-config]=libpcre2-dev
 )
 missing=()

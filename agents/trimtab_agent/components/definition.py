@@ -41,6 +41,13 @@ LONGEST_CHOICE = 1000
 # Characters of one regular expression, and of all in a component. The service compiles them for everybody who may read.
 LONGEST_PATTERN = 500
 MOST_PATTERN_CHARACTERS = 2000
+# The range of a PromQL query is the run: without it, a sample of an earlier trial could be the answer.
+RUN = "$run"
+LONGEST_QUERY = 2000
+# Maximum seconds that a query, and the wait before it, may take.
+LONGEST_TIMEOUT = 60.0
+LONGEST_DELAY = 300.0
+ADDRESS = r"https?://[^\s/@?#]+(/[^\s@?#]*)?"
 TYPES = ("float", "int", "ordinal", "categorical", "boolean")
 AGGREGATES = ("median", "min", "max", "mean")
 TAKES = ("last", "first", "min", "max", "mean", "sum")
@@ -81,6 +88,7 @@ METRIC_KEYS = {
     "regex": ("type", "pattern", "from", "take"),
     "json": ("type", "path", "from"),
     "python": ("type", "function", "timeout"),
+    "prometheus": ("type", "query", "url", "delay", "timeout"),
 }
 # A metric with the name of a benchmark tool as its key, as in `{hyperfine: mean}`.
 TOOL_KEYS = ("from", "of")
@@ -676,7 +684,25 @@ class Definition:
             file_name, _, function = written.partition(":")
             file = self.find(table, "function", file_name) if function else None
             return Metric(name, "python", file=file, function=function, timeout=table.number("timeout", 60.0, above=0))
+        if kind == "prometheus":
+            return self._prometheus_metric(name, table)
         return Metric(name, "wall_time")
+
+    def _prometheus_metric(self, name: str, table: Table) -> Metric:
+        table.require("query")
+        query = table.text("query")
+        if len(query) > LONGEST_QUERY:
+            table.fault("query", f"has {len(query)} characters; at most {LONGEST_QUERY} are allowed")
+        elif "query" in table and RUN not in query:
+            table.fault("query", f"must contain {RUN}, the duration of the run, as in avg_over_time(latency[{RUN}])")
+        allowed = "http://HOST:PORT or https://HOST:PORT, with an optional path and without a password"
+        url = table.text("url", pattern=ADDRESS, allowed=allowed) if "url" in table else ""
+        delay, timeout = table.number("delay", 0.0), table.number("timeout", 10.0, above=0)
+        if not 0 <= delay <= LONGEST_DELAY:
+            table.fault("delay", f"{delay:g} is not from 0 to {LONGEST_DELAY:g} seconds")
+        if timeout > LONGEST_TIMEOUT:
+            table.fault("timeout", f"{timeout:g} is above {LONGEST_TIMEOUT:g} seconds")
+        return Metric(name, "prometheus", query=query, url=url, delay=delay, timeout=timeout)
 
     def _tool_metric(self, name: str, tool: str, table: Table) -> Metric:
         table.allow((tool, *TOOL_KEYS))

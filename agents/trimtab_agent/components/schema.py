@@ -197,7 +197,7 @@ class Metric:
     """How a number is read from a run. `source` is stdout, stderr or a file in the trial's work folder."""
 
     name: str
-    kind: Literal["wall_time", "regex", "json", "python", "tool"]
+    kind: Literal["wall_time", "regex", "json", "python", "tool", "prometheus"]
     source: str = "stdout"
     pattern: str = ""
     take: str = "last"
@@ -209,6 +209,10 @@ class Metric:
     tool: str = ""
     output_field: str = ""
     of: str = ""
+    # a PromQL query over the run, the server's address ("": the agent's), and seconds to wait for the last samples
+    query: str = ""
+    url: str = ""
+    delay: float = 0.0
 
 
 @dataclass(frozen=True)

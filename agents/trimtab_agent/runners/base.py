@@ -118,6 +118,8 @@ class JobSpec:
     masked: Sequence[Sequence[Sequence[str]]] = ()
     # patterns of files in the work folder that are sent to the service
     artifacts: Sequence[str] = ()
+    # `url` and `token_file` of the agent's Prometheus server, for metrics without an address; "": none
+    prometheus: Mapping[str, str] = field(default_factory=lambda: {"url": "", "token_file": ""})
     # `uid`, `gid` and `groups` of the commands, for the local runner; None: the agent's own
     user: Mapping[str, Json] | None = None
 

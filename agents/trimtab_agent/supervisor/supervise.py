@@ -24,6 +24,8 @@ Spec = Mapping[str, Any]
 
 # Seconds to read one metric by regular expression: a bad pattern can take very long.
 EXTRACTION_TIME = 30.0
+# Seconds after which a query that has used up its own time ends in any case.
+QUERY_MARGIN = 2.0
 # How many steps the result names, for traces.
 MOST_STEPS = 50
 
@@ -230,7 +232,7 @@ class Supervisor:
                     raise TrialOverError("failed", self._with_output(f"header: {argv[0]} {ended.reported()}"))
             ended = self._run_application(deadline)
             began = time.time()
-            runs.append(self._metrics(ended.seconds))
+            runs.append(self._metrics(ended.seconds, began))
             self._note_step("metrics", began)
         from trimtab_agent.metrics.extract import aggregate
 
@@ -359,12 +361,13 @@ class Supervisor:
 
     # -- metrics
 
-    def _metrics(self, seconds: float) -> dict[str, float]:
+    def _metrics(self, seconds: float, ended: float) -> dict[str, float]:
+        """Return the metrics of a run of some seconds that has ended at a time, in seconds since 1970."""
         found: dict[str, float] = {}
         for metric in self.spec["metrics"]:
             name = metric["name"]
             try:
-                found[name] = self._metric(metric, seconds)
+                found[name] = self._metric(metric, seconds, ended)
             except _NoMetricError as error:
                 if name in self.spec["required"] and self.output_failure:
                     reason = f"metric {name!r}: the output could not be stored: {self.output_failure}"
@@ -374,11 +377,13 @@ class Supervisor:
                 self.log.add(f"[metric {name!r} omitted: {error}]\n".encode())
         return found
 
-    def _metric(self, metric: Spec, seconds: float) -> float:
+    def _metric(self, metric: Spec, seconds: float, ended: float) -> float:
         if metric["kind"] == "wall_time":
             return seconds
         if metric["kind"] == "python":
             return self._call_function(metric, seconds)
+        if metric["kind"] == "prometheus":
+            return self._query(metric, seconds, ended)
         from trimtab_agent.metrics import extract, tools
 
         read = {"regex": extract.by_regex, "json": extract.by_json, "tool": tools.by_tool}[metric["kind"]]
@@ -395,6 +400,26 @@ class Supervisor:
             raise _NoMetricError("infeasible", self._with_output(str(error))) from None
         except process.HaltedError:
             raise _NoMetricError("failed", f"not found within {EXTRACTION_TIME:g} s; simplify the pattern") from None
+
+    def _query(self, metric: Spec, seconds: float, ended: float) -> float:
+        from trimtab_agent.metrics import extract, prometheus
+
+        # A server that sends its answer byte by byte would keep to every time-out of a connection.
+        most = metric["delay"] + metric["timeout"] + QUERY_MARGIN
+        try:
+            self.signals.interrupts = True
+            signal.setitimer(signal.ITIMER_REAL, most)
+            try:
+                return prometheus.by_query(metric, self.spec["prometheus"], ended - seconds, ended)
+            finally:
+                self.signals.interrupts = False
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except extract.NoValueError as error:
+            raise _NoMetricError("infeasible", f"the query gives no number: {error}") from None
+        except prometheus.QueryError as error:
+            raise _NoMetricError("failed", str(error)) from None
+        except process.HaltedError:
+            raise _NoMetricError("failed", f"Prometheus has not answered completely within {most:g} s") from None
 
     def _owner(self) -> int | None:
         """Return the owner of the trial's files; None if the trial has this process's user."""
