@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
@@ -44,10 +45,27 @@ def record(
     )
 
 
+class By(StrEnum):
+    """Who made a change: a person or a person's script, or the service and its agents."""
+
+    PEOPLE = "people"
+    MACHINERY = "machinery"
+
+
+# The changes of the service itself, and of agents: an agent may have the token of a person.
+_MACHINERY = (
+    Q(actor="system")
+    | Q(actor__startswith="agent/")
+    | Q(action__startswith="lease.")
+    | Q(action__in=["trial.start", "trial.wait", "trial.take_back", "trial.expire", "agent.register"])
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A filter of entries by all given fields. `target` and `action` match the beginning of a value."""
 
+    by: str = ""
     actor: str = ""
     action: str = ""
     target: str = ""
@@ -56,6 +74,8 @@ class Filter:
 
     def apply(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         """Return the entries that match the filter."""
+        if self.by:
+            entries = entries.filter(_MACHINERY if self.by == By.MACHINERY else ~_MACHINERY)
         if self.actor:
             entries = entries.filter(actor=self.actor)
         if self.action:

@@ -25,7 +25,7 @@ class SignInOptions(View):
     @extend_schema(operation_id="getSignIn", auth=[], responses=SignInOptionsSerializer)
     def get(self, request: Request) -> Response:
         """Get the ways to sign in. No token is needed."""
-        return Response(SignInOptionsSerializer(sign_in()).data)
+        return Response(SignInOptionsSerializer(sign_in(request.META.get("REMOTE_ADDR", ""))).data)
 
 
 class Session(View):

@@ -1,26 +1,28 @@
 import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { CatchBoundary, Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense, type ReactNode } from "react";
+import { CatchBoundary, Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
 import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
 import { part } from "@/lib/chunks";
 import { sessionQuery, useMay } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
-import { documentation } from "./documentation";
 import { usePalette } from "./palette/usePalette";
 import { queries } from "./queries";
 import { useLiveLists } from "./useLiveLists";
 import styles from "./Shell.module.css";
 
 const Palette = lazy(() => part(() => import("./palette/Palette")));
+const Help = lazy(() => part(() => import("./Help")));
+const Tour = lazy(() => part(() => import("./Tour")));
 const NoticeList = lazy(() => part(() => import("@/features/notices/NoticeList")));
 
 /** Frame every page except the sign-in page. */
 export function Shell() {
   const [palette, setPalette] = usePalette();
+  const [tour, setTour] = useState(false);
   const may = useMay();
   useLiveLists();
   return (
@@ -79,7 +81,9 @@ export function Shell() {
             </Part>
           ) : null}
           <Who />
-          <DocumentationLink />
+          <Part>
+            <Help onTour={() => setTour(true)} />
+          </Part>
           <ThemeButton />
           <SignOutButton />
         </div>
@@ -87,6 +91,11 @@ export function Shell() {
       <main id="content" className={styles.content} tabIndex={-1}>
         <Outlet />
       </main>
+      {tour ? (
+        <Part>
+          <Tour onClose={() => setTour(false)} />
+        </Part>
+      ) : null}
       {palette ? (
         <Part>
           <Palette onClose={() => setPalette(false)} />
@@ -102,16 +111,6 @@ function Part({ children }: { children: ReactNode }) {
     <CatchBoundary getResetKey={() => 0} errorComponent={() => null}>
       <Suspense>{children}</Suspense>
     </CatchBoundary>
-  );
-}
-
-/** Open the page of the documentation that suits this page of the console. */
-function DocumentationLink() {
-  const route = useRouterState({ select: ({ matches }) => matches.at(-1)?.fullPath ?? "/" });
-  return (
-    <a className={styles.help} href={documentation(route)} target="_blank" rel="noreferrer" aria-label={t`Documentation`} title={t`Documentation`}>
-      ?
-    </a>
   );
 }
 

@@ -1,5 +1,6 @@
+import type { Step } from "@/features/planning/faults";
 import type { StudySort } from "@/features/studies/api";
-import type { StudySpec } from "@/lib/api/client";
+import type { StudySpec, StudyState } from "@/lib/api/client";
 
 /* eslint-disable lingui/no-unlocalized-strings -- parts of addresses */
 const SHOWN = ["all", "open", "ended", "attention"] as const;
@@ -7,6 +8,9 @@ const SHOWN = ["all", "open", "ended", "attention"] as const;
 const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline", "setup"] as const;
 export type StudyTab = (typeof STUDY_TABS)[number];
 const SECTIONS = ["tokens", "members", "quota", "channels", "audit", "tenants", "queue"] as const;
+const STUDY_STATES = ["ACTIVE", "PAUSED", "COMPLETED", "ABORTED"] as const satisfies StudyState[];
+const STEPS = ["what", "space", "goals", "method", "budget", "review"] as const satisfies Step[];
+const AUTHORS = ["people", "machinery"] as const;
 export type Section = (typeof SECTIONS)[number];
 /** The tabs of the page on application matching, each with its own address. */
 export const MATCHING_TABS = ["records", "explain", "jobs", "quality", "settings"] as const;
@@ -49,6 +53,7 @@ export interface StudiesSearch {
   application?: string | undefined;
   owner?: string | undefined;
   tag?: string | undefined;
+  state?: StudyState | undefined;
   sort?: StudySort | undefined;
 }
 
@@ -60,6 +65,7 @@ export function studiesSearch(search: Search): StudiesSearch {
     application: text(search.application),
     owner: text(search.owner),
     tag: text(search.tag),
+    state: STUDY_STATES.find((one) => one === search.state),
     // The service refuses an unknown order and names the known ones.
     sort: text(search.sort) as StudySort | undefined,
   };
@@ -106,9 +112,15 @@ export function compareSearch({ study, metric }: Search): { study: string[]; met
   return { study: [...new Set(names)], metric: text(metric) };
 }
 
-/** Return the source of a new study: another study or a component. */
-export function newStudySearch({ clone, component }: Search): { clone?: string | undefined; component?: string | undefined } {
-  return { clone: text(clone), component: text(component) };
+/** The source of a new study, another study or a component, and the step of the form. */
+export interface NewStudySearch {
+  clone?: string | undefined;
+  component?: string | undefined;
+  step?: Step | undefined;
+}
+
+export function newStudySearch({ clone, component, step }: Search): NewStudySearch {
+  return { clone: text(clone), component: text(component), step: STEPS.find((one) => one === step && one !== "what") };
 }
 
 /** Return the version of a component whose text the editor begins with. Without a name: a new component. */
@@ -116,9 +128,27 @@ export function writeComponentSearch({ name, version }: Search): { name?: string
   return { name: text(name), version: typeof version === "number" && Number.isInteger(version) && version > 0 ? version : undefined };
 }
 
-/** Return the section, and the beginning of the target that the audit trail shows. */
-export function administrationSearch({ section, target }: Search): { section?: Section | undefined; target?: string | undefined } {
-  return { section: SECTIONS.find((one) => one === section), target: text(target) };
+/** The section, and the filter of the audit trail. */
+export interface AdministrationSearch {
+  section?: Section | undefined;
+  by?: (typeof AUTHORS)[number] | undefined;
+  actor?: string | undefined;
+  action?: string | undefined;
+  target?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+export function administrationSearch(search: Search): AdministrationSearch {
+  return {
+    section: SECTIONS.find((one) => one === search.section),
+    by: AUTHORS.find((one) => one === search.by),
+    actor: text(search.actor),
+    action: text(search.action),
+    target: text(search.target),
+    from: text(search.from),
+    to: text(search.to),
+  };
 }
 
 /** The tab, the filter and order of records, the filter of jobs, and the cluster whose settings are shown. */

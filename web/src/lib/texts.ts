@@ -11,10 +11,31 @@ export function localeFor(wanted: readonly string[], there: readonly string[]): 
   return "en";
 }
 
-/** Load the texts in the browser's language. Must be done before anything is shown. */
+const KEY = "trimtab-language";
+/** The languages that have a catalogue, by their tags, each in its own words. */
+// eslint-disable-next-line lingui/no-unlocalized-strings -- names in their own languages
+export const LANGUAGES: Record<string, string> = { en: "English", de: "Deutsch" };
+
+/** Return the tag of the language that the user has chosen; empty: the browser's language. */
+export function chosenLanguage(): string {
+  try {
+    return localStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Choose a language, or with an empty tag that of the browser, and load the console in it. */
+export function chooseLanguage(tag: string): void {
+  if (tag === "") localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, tag);
+  location.reload();
+}
+
+/** Load the texts in the language that the user has chosen, or in the browser's. Must be done before anything is shown. */
 export async function loadTexts(): Promise<void> {
   const there = Object.fromEntries(Object.entries(CATALOGUES).map(([path, load]) => [path.replace(/^.*\/|\.po$/g, ""), load]));
-  const locale = localeFor(navigator.languages, Object.keys(there));
+  const locale = localeFor([chosenLanguage(), ...navigator.languages], Object.keys(there));
   const messages = await there[locale]?.();
   i18n.loadAndActivate({ locale, messages: messages ?? {} });
   document.documentElement.lang = locale;

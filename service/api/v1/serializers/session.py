@@ -47,3 +47,6 @@ class SignInOptionsSerializer(serializers.Serializer[Any]):
 
     token = serializers.BooleanField(help_text="Whether the administrator's token is accepted.")
     provider = ProviderSerializer(allow_null=True, help_text="Identity provider; null: there is none.")
+    token_file = serializers.CharField(
+        help_text="Path of the file with the administrator's token; empty for callers on another machine."
+    )

@@ -15,6 +15,13 @@ from service.tenancy.models import AuditEntry
 class AuditQuery(Input):
     """A filter of entries."""
 
+    by = serializers.ChoiceField(
+        ["", *(by.value for by in audit.By)],
+        required=False,
+        default="",
+        error_messages={"invalid_choice": f"{', '.join(audit.By)}"},
+        help_text="people: changes by people and their scripts; machinery: by the service and its agents.",
+    )
     actor = serializers.CharField(required=False, default="", allow_blank=True)
     action = serializers.CharField(
         required=False,

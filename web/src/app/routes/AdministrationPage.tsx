@@ -3,6 +3,7 @@ import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Card } from "@/components/Card";
+import { SelectField } from "@/components/Field";
 import { Segments } from "@/components/Segments";
 import { Audit } from "@/features/access/Audit";
 import { Members } from "@/features/access/Members";
@@ -12,6 +13,7 @@ import { Tenants } from "@/features/access/Tenants";
 import { Tokens } from "@/features/access/Tokens";
 import { Channels } from "@/features/notices/Channels";
 import { sessionQuery, useMay } from "@/lib/session";
+import { chooseLanguage, chosenLanguage, LANGUAGES } from "@/lib/texts";
 import { useTitle } from "@/lib/title";
 import type { Section } from "../addresses";
 import styles from "./pages.module.css";
@@ -33,7 +35,7 @@ const SCOPES = ["read", "tune", "agent", "admin"];
 export function AdministrationPage() {
   useTitle(t`Administration`);
   const may = useMay();
-  const { section = "tokens", target = "" } = route.useSearch();
+  const { section = "tokens", ...filter } = route.useSearch();
   const navigate = route.useNavigate();
   const { data: session } = useQuery(sessionQuery);
   const scopes = SCOPES.filter((scope) => {
@@ -62,6 +64,19 @@ export function AdministrationPage() {
               <dt>{t`Role`}</dt>
               <dd>{session.role}</dd>
             </div>
+            <div>
+              <dt>{t`Language`}</dt>
+              <dd>
+                <SelectField bare label={t`Language`} value={chosenLanguage()} onChange={(event) => chooseLanguage(event.target.value)}>
+                  <option value="">{t`as in the browser`}</option>
+                  {Object.entries(LANGUAGES).map(([tag, name]) => (
+                    <option key={tag} value={tag} lang={tag}>
+                      {name}
+                    </option>
+                  ))}
+                </SelectField>
+              </dd>
+            </div>
           </dl>
         </Card>
       )}
@@ -69,7 +84,7 @@ export function AdministrationPage() {
       {shown === "members" ? <Members mayRevoke={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
       {shown === "channels" ? <Channels /> : null}
-      {shown === "audit" ? <Audit key={target} target={target} /> : null}
+      {shown === "audit" ? <Audit filter={filter} onFilter={(changes) => void navigate({ search: (before) => ({ ...before, ...changes }), replace: true })} /> : null}
       {shown === "tenants" ? <Tenants /> : null}
       {shown === "queue" ? <Queue /> : null}
       {shown === "tokens" && may("token.own") ? <Tokens mayAll={may("token.all")} scopes={scopes} /> : null}

@@ -2,18 +2,19 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useRef } from "react";
+import { useEffect, useRef, useState } from "react";
+import { Button } from "@/components/Button";
 import { Loading, Problem } from "@/components/Message";
 import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
 import { cloneQuery } from "@/features/planning/api";
+import { keepDraft, keptDraft } from "@/features/planning/kept";
 import { StudyForm } from "@/features/planning/StudyForm";
 import { edit } from "@/features/planning/studyFile";
 import { useDraft } from "@/features/planning/useDraft";
 import { textOf } from "@/lib/values";
 import { studiesQuery } from "@/features/studies/api";
 import { useTitle } from "@/lib/title";
-import { useUnsaved } from "../useUnsaved";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/new");
@@ -55,23 +56,58 @@ export function NewStudyPage() {
 function Begun({ component }: { component: string | undefined }) {
   const { data, error, refetch } = useQuery(componentsQuery);
   if (data === undefined) return error === null ? <Loading what={t`components`} /> : <Problem error={error} again={() => void refetch()} />;
-  if (component === undefined) return <Written text={firstFile()} />;
+  if (component === undefined) return <Kept source="component:" text={firstFile()} />;
   const metric = data.components.find(({ name }) => name === component)?.versions[0]?.metrics[0];
   const text = edit(firstFile(), ["component"], component);
-  return <Written text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
+  return <Kept source={`component:${component}`} text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
 }
 
 function Cloned({ of }: { of: string }) {
   const { data, error, refetch } = useQuery(cloneQuery(of));
   if (data === undefined) return error === null ? <Loading what={of} /> : <Problem error={error} again={() => void refetch()} />;
-  return <Written text={edit(data.text, ["name"], data.name)} tags={data.study.tags} />;
+  return <Kept source={`clone:${of}`} text={edit(data.text, ["name"], data.name)} tags={data.study.tags.join(", ")} />;
 }
 
-function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }) {
+interface Source {
+  /** The key under which the tab keeps the draft. */
+  source: string;
+  text: string;
+  tags?: string;
+}
+
+/** Continue the draft that a reload or another page has interrupted, or begin a new one. */
+function Kept({ source, text, tags = "" }: Source) {
+  const [kept, setKept] = useState(() => keptDraft(source));
+  return (
+    <>
+      {kept === null ? null : (
+        <p className={styles.soft} role="note">
+          {t`This is your draft from before.`}{" "}
+          <Button
+            small
+            onClick={() => {
+              keepDraft(source, null);
+              setKept(null);
+            }}
+          >
+            {t`Start over`}
+          </Button>
+        </p>
+      )}
+      <Written key={kept === null ? "new" : "kept"} source={source} text={kept?.text ?? text} tags={kept?.tags ?? tags} />
+    </>
+  );
+}
+
+function Written({ source, text, tags: firstTags = "" }: Source) {
   const draft = useDraft(text);
+  const [tags, setTags] = useState(firstTags);
   const created = useRef(false);
-  useUnsaved(() => draft.text !== text && !created.current);
+  const { step = "what" } = route.useSearch();
   const navigate = route.useNavigate();
+  useEffect(() => {
+    if (!created.current && (draft.text !== text || tags !== firstTags)) keepDraft(source, { text: draft.text, tags });
+  }, [source, draft.text, text, tags, firstTags]);
   const components = useQuery(componentsQuery);
   const name = textOf(draft.file.component);
   const detail = useQuery({ ...componentQuery(name), enabled: name !== "", retry: false });
@@ -91,6 +127,9 @@ function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }
       <StudyForm
         draft={draft}
         tags={tags}
+        onTags={setTags}
+        step={step}
+        onStep={(next) => void navigate({ search: (before) => ({ ...before, step: next }), resetScroll: false })}
         components={components.data.components}
         space={name !== "" && detail.isPending ? undefined : version?.space}
         metrics={version?.metrics ?? []}
@@ -111,6 +150,7 @@ function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }
         }}
         onCreated={(made) => {
           created.current = true;
+          keepDraft(source, null);
           void navigate({ to: "/studies/$name", params: { name: made } });
         }}
       />

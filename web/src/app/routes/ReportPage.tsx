@@ -1,10 +1,13 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { lazy, Suspense, useMemo } from "react";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { flushSync } from "react-dom";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { OnPaper } from "@/components/Chart";
+import { CopyButton } from "@/components/CopyButton";
+import { Invocation } from "@/components/Invocation";
 import { Loading, Problem } from "@/components/Message";
 import { insightQuery } from "@/features/analysis/api";
 import { EffectTable } from "@/features/analysis/EffectTable";
@@ -16,6 +19,7 @@ import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
 import { ParetoMembers } from "@/features/studies/ParetoMembers";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
+import { trialQuery } from "@/features/trials/api";
 import { aggregate } from "@/features/trials/aggregate";
 import { useFailures } from "@/features/trials/failures";
 import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
@@ -50,6 +54,8 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
   const { data: insight } = useQuery(insightQuery(name, study.created_at, study.finished_count, study.space_version));
   const { failures } = useFailures(name, trials, sampled, study.finished_count);
   const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, median }) => ({ number, values: median })), [trials, spec]);
+  const printed = usePrinted();
+  const best = trials.find(({ number }) => number === analysis?.best[0]?.numbers[0]);
   const finished = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
   const parameters = plural(spec.space.parameters.length, { one: "# parameter", other: "# parameters" });
   return (
@@ -58,11 +64,15 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         <Link to="/studies/$name" params={{ name }}>
           ← {name}
         </Link>
-        <Button kind="primary" onClick={() => window.print()}>
-          {t`Print`}
-        </Button>
+        <span className={styles.buttons}>
+          <CopyButton label={t`Copy the link`} text={location.href} />
+          <Button kind="primary" onClick={() => window.print()}>
+            {t`Print or save as PDF`}
+          </Button>
+        </span>
       </div>
       <h1>{name}</h1>
+      <p className={styles.printed}>{t`Printed at ${formatTime(printed)} from ${location.href}.`}</p>
       <p className={styles.soft}>
         {stateText(study.state)}
         {study.state_reason === "" ? "." : `: ${study.state_reason}`}{" "}
@@ -93,6 +103,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
       {analysis?.pareto_verdict ? <ParetoMembers verdict={analysis.pareto_verdict} spec={spec} standard={analysis.default_params} /> : null}
       {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
       {analysis === undefined ? null : <BestConfiguration spec={spec} analysis={analysis} />}
+      {best === undefined ? null : <HowMeasured study={name} trial={best} />}
       {insight?.data?.objectives.map((objective) => (
         <Card key={objective.metric} title={t`Parameter importance for ${objective.metric}`}>
           <Importance study={name} insight={objective} />
@@ -122,4 +133,41 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
       </Suspense>
     </article>
   );
+}
+
+/** Show the machine and the command line of the best configuration's first trial; nothing for trials of a user's script. */
+function HowMeasured({ study, trial }: { study: string; trial: Trial }) {
+  const { data } = useQuery(trialQuery(study, trial.number, trial.revision));
+  const lease = data?.leases.findLast(({ invocation }) => invocation !== null);
+  if (trial.machine === "" && trial.node === "" && !lease?.invocation) return null;
+  return (
+    <Card title={t`How trial ${trial.number} was measured`}>
+      <dl className={styles.facts}>
+        {trial.machine === "" ? null : (
+          <div>
+            <dt>{t`Machine, kernel and compiler`}</dt>
+            <dd>{trial.machine}</dd>
+          </div>
+        )}
+        {trial.node === "" ? null : (
+          <div>
+            <dt>{t`Node`}</dt>
+            <dd>{trial.node}</dd>
+          </div>
+        )}
+      </dl>
+      {lease?.invocation ? <Invocation invocation={lease.invocation} /> : null}
+    </Card>
+  );
+}
+
+/** Return the time at which the page was last printed, or now. */
+function usePrinted(): Date {
+  const [at, setAt] = useState(() => new Date());
+  useEffect(() => {
+    const note = () => flushSync(() => setAt(new Date()));
+    window.addEventListener("beforeprint", note);
+    return () => window.removeEventListener("beforeprint", note);
+  }, []);
+  return at;
 }

@@ -2,19 +2,22 @@ import { plural, t } from "@lingui/core/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue, useState } from "react";
+import { stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { SelectField, TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
 import { Segments } from "@/components/Segments";
 import { facetsQuery, MOST_COMPARED, studiesQuery, type StudyFilter, type StudySort } from "@/features/studies/api";
+import { ManyStudies } from "@/features/studies/ManyStudies";
+import { SavedViews } from "@/features/studies/SavedViews";
 import { StudyTable } from "@/features/studies/StudyTable";
 import { TagStudies } from "@/features/studies/TagStudies";
 import type { ListedStudy, StudyFacets, StudyState } from "@/lib/api/client";
 import { formatNumber } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import type { StudiesSearch } from "../addresses";
+import { studiesSearch, type StudiesSearch } from "../addresses";
 import { FirstSteps } from "../FirstSteps";
 import styles from "./pages.module.css";
 
@@ -82,7 +85,9 @@ export function StudiesPage() {
           onChange={(application) => look({ application })}
         />
         <Facet label={t`Owner`} every={t`All owners`} of={facets?.owners} value={search.owner} onChange={(owner) => look({ owner })} />
+        <Facet label={t`State`} every={t`All states`} of={facets?.states} value={search.state} text={(state) => stateText(state as StudyState)} onChange={(state) => look({ state: state === "" ? undefined : (state as StudyState) })} />
         <Facet label={t`Tag`} every={t`All tags`} of={facets?.tags} value={search.tag} onChange={(tag) => look({ tag })} />
+        <SavedViews view={addressOf(search)} onOpen={(view) => void navigate({ search: studiesSearch(Object.fromEntries(new URLSearchParams(view))) })} />
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
@@ -141,6 +146,7 @@ export function StudiesPage() {
             </Link>
           ) : null}
           {may("study.update") ? <TagStudies studies={[...chosen.values()]} onDone={() => setChosen(new Map())} /> : null}
+          <ManyStudies studies={[...chosen.values()]} mayStop={may("study.update")} mayDelete={may("study.delete")} onDone={() => setChosen(new Map())} />
           <Button small kind="quiet" onClick={() => setChosen(new Map())}>
             {t`Clear selection`}
           </Button>
@@ -156,10 +162,12 @@ interface FacetProps {
   of: StudyFacets["tags"] | undefined;
   value: string | undefined;
   onChange: (value: string) => void;
+  /** The text of a value; by default the value itself. */
+  text?: (value: string) => string;
 }
 
 /** A filter by one of the existing values; nothing if there are none. */
-function Facet({ label, every, of, value, onChange }: FacetProps) {
+function Facet({ label, every, of, value, onChange, text = (one) => one }: FacetProps) {
   if (value === undefined && (of === undefined || of.length === 0)) return null;
   const known = of ?? [];
   const missing = value !== undefined && !known.some((one) => one.value === value);
@@ -168,10 +176,10 @@ function Facet({ label, every, of, value, onChange }: FacetProps) {
       <option value="">{every}</option>
       {known.map((one) => (
         <option key={one.value} value={one.value}>
-          {one.value} ({one.count})
+          {text(one.value)} ({one.count})
         </option>
       ))}
-      {missing ? <option value={value}>{value} (0)</option> : null}
+      {missing ? <option value={value}>{text(value)} (0)</option> : null}
     </SelectField>
   );
 }
@@ -179,7 +187,7 @@ function Facet({ label, every, of, value, onChange }: FacetProps) {
 function filterOf(search: StudiesSearch): StudyFilter {
   const show = search.show ?? "all";
   return {
-    state: STATES[show],
+    state: search.state === undefined ? STATES[show] : [search.state],
     sort: search.sort ?? "-created",
     ...(search.q?.trim() ? { search: search.q.trim() } : {}),
     ...(search.component ? { component: search.component } : {}),
@@ -192,6 +200,11 @@ function filterOf(search: StudiesSearch): StudyFilter {
 
 function isFiltered(search: StudiesSearch): boolean {
   return Object.keys(clean(search)).some((key) => key !== "sort");
+}
+
+/** Return the filter and order as the query of an address. */
+function addressOf(search: StudiesSearch): string {
+  return new URLSearchParams(Object.entries(clean(search)) as [string, string][]).toString();
 }
 
 /** Return the search without empty values and defaults. */

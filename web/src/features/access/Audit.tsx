@@ -1,18 +1,23 @@
 import { t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useDeferredValue, useState } from "react";
+import { useDeferredValue } from "react";
 import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
+import { Segments } from "@/components/Segments";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import { auditQuery, type AuditFilter } from "./api";
 import styles from "./access.module.css";
 
-/** Show the audit trail of the tenant, newest first. `target`: the filter that it begins with. */
-export function Audit({ target }: { target: string }) {
-  const [filter, setFilter] = useState<AuditFilter>({ target });
+interface Props {
+  filter: AuditFilter;
+  onFilter: (changes: AuditFilter) => void;
+}
+
+/** Show the audit trail of the tenant, newest first. */
+export function Audit({ filter, onFilter }: Props) {
   const query = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
   const { data, error, refetch } = query;
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
@@ -22,11 +27,23 @@ export function Audit({ target }: { target: string }) {
       type={type}
       placeholder={example}
       value={filter[key] ?? ""}
-      onChange={(event) => setFilter({ ...filter, [key]: event.target.value })}
+      onChange={(event) => onFilter({ [key]: event.target.value || undefined })}
     />
   );
   return (
     <Card title={t`Audit trail`} flush actions={<a href="/api/v1/audit/export">{t`Download all`}</a>}>
+      <div className={styles.padded}>
+        <Segments
+          label={t`Changes by`}
+          value={filter.by ?? "all"}
+          onChange={(by) => onFilter({ by: by === "all" ? undefined : by })}
+          options={[
+            { value: "all", text: t`All` },
+            { value: "people", text: t`People and scripts` },
+            { value: "machinery", text: t`Service and agents` },
+          ]}
+        />
+      </div>
       <div className={styles.filters}>
         {field("actor", t`Actor`, "search", t`full name, e.g. ${"administrator"}`)}
         {field("action", t`Action`, "search", t`begins with, e.g. ${"study."}`)}

@@ -53,12 +53,13 @@ export const quotaQuery = queryOptions({
 });
 
 export interface AuditFilter {
-  actor?: string;
-  action?: string;
-  target?: string;
+  by?: "people" | "machinery" | undefined;
+  actor?: string | undefined;
+  action?: string | undefined;
+  target?: string | undefined;
   /** Days in the viewer's time zone, both included. */
-  from?: string;
-  to?: string;
+  from?: string | undefined;
+  to?: string | undefined;
 }
 
 export function auditQuery({ from = "", to = "", ...filter }: AuditFilter) {

@@ -3,11 +3,12 @@ import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField, SelectField, TextField } from "@/components/Field";
-import type { Parameter, Plan } from "@/lib/api/client";
-import { formatList, formatNumber } from "@/lib/format";
+import type { Parameter, Plan, Scalar } from "@/lib/api/client";
+import { formatList, formatNumber, formatValue } from "@/lib/format";
 import { configurations } from "./configurations";
 import { FaultAt } from "./FaultAt";
 import { Lines } from "./Lines";
+import { Meant } from "./Meant";
 import styles from "./planning.module.css";
 import { isObject } from "./studyFile";
 import type { Draft } from "./useDraft";
@@ -46,15 +47,24 @@ export function Space({ draft, space, plan }: Props) {
     >
       <div className={styles.stack}>
         <FaultAt at="only" just={["parameters"]}>{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
-        {own && all.length > 6 ? (
+        {all.length > 6 ? (
           <div className={styles.row}>
             <TextField label={t`Find a parameter`} type="search" bare placeholder={t`Find a parameter …`} value={filter} onChange={(event) => setFilter(event.target.value)} />
-            <Button small onClick={() => choose(shown.map(({ name }) => name), true)}>
-              {filter === "" ? t`Tune all` : t`Tune shown parameters`}
-            </Button>
-            <Button small onClick={() => choose(shown.map(({ name }) => name), false)}>
-              {filter === "" ? t`Tune none` : t`Exclude shown parameters`}
-            </Button>
+            {own ? (
+              <>
+                <Button small onClick={() => choose(shown.map(({ name }) => name), true)}>
+                  {filter === "" ? t`Tune all` : t`Tune shown parameters`}
+                </Button>
+                <Button small onClick={() => choose(shown.map(({ name }) => name), false)}>
+                  {filter === "" ? t`Tune none` : t`Exclude shown parameters`}
+                </Button>
+              </>
+            ) : null}
+            {shown.length === 0 ? (
+              <span className={styles.soft}>
+                {t`No parameter has this in its name.`} <Meant name={filter} names={all.map(({ name }) => name)} onChoose={setFilter} />
+              </span>
+            ) : null}
           </div>
         ) : null}
         <div className={styles.parameters}>
@@ -147,13 +157,13 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
               <CheckField label={t`Log scale`} checked={parameter.log === true} onChange={(event) => change("log", event.target.checked || undefined)} />
             </>
           ) : type === "bool" ? (
-            field("default", t`Default`)
+            <ChoiceField label={t`Default`} value={parameter.default} options={[true, false]} onChange={(value) => change("default", value)} />
           ) : (
             <>
               <div className={styles.wide}>
                 <ValueField label={t`Values`} list value={parameter.values} onChange={(value) => change("values", value)} />
               </div>
-              {field("default", t`Default`)}
+              <ChoiceField label={t`Default`} value={parameter.default} options={parameter.values ?? []} onChange={(value) => change("default", value)} />
             </>
           )}
           <FaultAt at={`parameters.${name}`}>{(error) => (error === undefined ? null : <p className={`${styles.error} ${styles.wide}`}>{error}</p>)}</FaultAt>
@@ -162,6 +172,29 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
         <p className={styles.soft}>{parameter.default === undefined ? t`fixed at its default` : t`fixed at ${String(parameter.default)}`}</p>
       )}
     </div>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  value: Scalar | undefined;
+  options: readonly Scalar[];
+  onChange: (value: Scalar | undefined) => void;
+}
+
+/** A choice of one of the allowed values. A value of the file that is not allowed stays visible. */
+function ChoiceField({ label, value, options, onChange }: ChoiceProps) {
+  const place = options.findIndex((option) => option === value);
+  return (
+    <SelectField label={label} value={value === undefined ? "" : String(place)} onChange={(event) => onChange(event.target.value === "" ? undefined : options[Number(event.target.value)])}>
+      <option value="">—</option>
+      {place < 0 && value !== undefined ? <option value="-1">{formatValue(value)}</option> : null}
+      {options.map((option, index) => (
+        <option key={index} value={index}>
+          {formatValue(option)}
+        </option>
+      ))}
+    </SelectField>
   );
 }
 

@@ -12,6 +12,7 @@ import { EarlierStudies } from "./EarlierStudies";
 import { Faults, useFields } from "./FaultAt";
 import { faultOf, stepOf, type Fault, type Step } from "./faults";
 import { Goals } from "./Goals";
+import { Meant } from "./Meant";
 import { MethodStep } from "./MethodStep";
 import styles from "./planning.module.css";
 import { Review } from "./Review";
@@ -24,8 +25,11 @@ import { YamlEditor } from "./YamlEditor";
 
 interface Props {
   draft: Draft;
-  /** The initial tags. */
-  tags: readonly string[];
+  /** The tags, separated by commas. */
+  tags: string;
+  onTags: (tags: string) => void;
+  step: Step;
+  onStep: (step: Step) => void;
   components: readonly Component[];
   /** The parameters and metrics of the chosen component; undefined while they are loading. */
   space: readonly Parameter[] | undefined;
@@ -49,9 +53,7 @@ const LACKING: readonly [keyof Lacking, MessageDescriptor][] = [
 ];
 
 /** The form of a new study in steps, next to its study file. */
-export function StudyForm({ draft, tags: firstTags, components, space, metrics, onComponent, onCreated }: Props) {
-  const [step, setStep] = useState<Step>("what");
-  const [tags, setTags] = useState(() => firstTags.join(", "));
+export function StudyForm({ draft, tags, onTags, step, onStep, components, space, metrics, onComponent, onCreated }: Props) {
   const request = useId();
   const [tries, setTries] = useState(0);
   const [sent, setSent] = useState("");
@@ -86,7 +88,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
         onError: (error) => {
           // A refused study was not created, so the next attempt is another request.
           if (isRefusal(error)) setTries(tries + 1);
-          setStep(stepOf(faultOf(error).field));
+          onStep(stepOf(faultOf(error).field));
         },
       },
     );
@@ -101,7 +103,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
               const fault = faults.find(({ field }) => stepOf(field) === name);
               return (
                 <li key={name}>
-                  <button type="button" aria-current={name === step ? "step" : undefined} onClick={() => setStep(name)}>
+                  <button type="button" aria-current={name === step ? "step" : undefined} onClick={() => onStep(name)}>
                     {i18n._(text)}
                     {fault === undefined ? null : (
                       <span className={styles.mark} title={fault.message}>
@@ -127,17 +129,17 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
             {step === "goals" ? <Goals draft={draft} metrics={metrics} /> : null}
             {step === "method" && methods !== undefined ? <MethodStep draft={draft} methods={methods} plan={shown} /> : null}
             {step === "budget" ? <BudgetStep draft={draft} plan={shown} /> : null}
-            {step === "review" ? <Review draft={draft} plan={shown} tags={tags} onTags={setTags} /> : null}
+            {step === "review" ? <Review draft={draft} plan={shown} tags={tags} onTags={onTags} /> : null}
           </fieldset>
         </Faults>
         {/* Not every field that can be wrong stands in the form: a parameter that there is none of, one that a filter hides, one of another step. */}
-        {elsewhere.map(({ message }) => (
+        {elsewhere.map(({ field, message }) => (
           <p key={message} className={styles.error} role="alert">
-            {message}
+            {message} <Meant name={unknownParameter(field, space)} names={space?.map(({ name }) => name) ?? []} />
           </p>
         ))}
         <div className={styles.buttons}>
-          <Button disabled={place === 0} onClick={() => setStep(STEPS[place - 1]?.[0] ?? step)}>
+          <Button disabled={place === 0} onClick={() => onStep(STEPS[place - 1]?.[0] ?? step)}>
             {t`Back`}
           </Button>
           {step === "review" ? (
@@ -148,15 +150,24 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
               </Button>
             </span>
           ) : (
-            <Button kind="primary" onClick={() => setStep(STEPS[place + 1]?.[0] ?? step)}>
-              {t`Next: ${titleOf(STEPS[place + 1])}`}
-            </Button>
+            <span className={styles.buttons}>
+              {missing.length === 0 && place < STEPS.length - 2 ? <Button onClick={() => onStep("review")}>{t`Review now`}</Button> : null}
+              <Button kind="primary" onClick={() => onStep(STEPS[place + 1]?.[0] ?? step)}>
+                {t`Next: ${titleOf(STEPS[place + 1])}`}
+              </Button>
+            </span>
           )}
         </div>
       </div>
       <YamlEditor draft={draft} keys={methods?.file_keys ?? []} />
     </div>
   );
+}
+
+/** Return the name of a parameter in the file that the component does not have, from the path of a fault. */
+function unknownParameter(field: string, space: readonly Parameter[] | undefined): string {
+  const [, name = ""] = /^(?:parameters|ranges)\.([^.[]+)/.exec(field) ?? [];
+  return space?.some((parameter) => parameter.name === name) ? "" : name;
 }
 
 function isRefusal(error: Error): boolean {

@@ -6,6 +6,7 @@ import { Button } from "@/components/Button";
 import { Code } from "@/components/Message";
 import { ApiError, type Provider, type Session } from "@/lib/api/client";
 import { sessionQuery } from "@/lib/session";
+import { quoted } from "@/lib/shell";
 import { signIn, signInQuery } from "./api";
 import { comeBack, enter, leaveFor } from "./provider";
 import styles from "./SignIn.module.css";
@@ -35,6 +36,7 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
   const why = error === undefined || back ? "" : i18n._(WHY[error] ?? msg`Sign in to continue.`);
   if (options.isPending) return <main className={styles.page} aria-busy="true" />;
   const provider = options.data?.provider;
+  const folder = (options.data?.token_file ?? "").replace(/\/?[^/]*$/, "");
   return (
     <main className={styles.page}>
       <div className={styles.card}>
@@ -56,9 +58,9 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
             <details className={styles.help}>
               <summary>{t`Where is the token?`}</summary>
               <p>{t`The token is in the data folder of the service, in a file that only the service's user can read:`}</p>
-              <Code>{"cat ~/.local/share/trimtab/admin-token"}</Code>
+              <Code>{`cat ${quoted(options.data?.token_file || "~/.local/share/trimtab/admin-token")}`}</Code>
               <p>{t`Or create a one-time login link:`}</p>
-              <Code>{"trimtab-service login-link"}</Code>
+              <Code>{`trimtab-service login-link${folder === "" ? "" : ` --data-dir ${quoted(folder)}`}`}</Code>
             </details>
           </>
         )}

@@ -68,6 +68,29 @@ export function useTagStudies() {
   });
 }
 
+/** End or delete studies one after the other. The names of those that the service refused are in the error's message. */
+export function useManyStudies() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ names, to }: { names: string[]; to: "COMPLETED" | "ABORTED" | "DELETED" }) => {
+      const refused: string[] = [];
+      for (const name of names) {
+        const params = { path: { name } };
+        try {
+          await (to === "DELETED"
+            ? unwrap(api.DELETE("/api/v1/studies/{name}", { params }))
+            : unwrap(api.PATCH("/api/v1/studies/{name}", { params, body: { state: to, reason: "" } })));
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.status === 0) throw error;
+          refused.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`);
+        }
+      }
+      if (refused.length > 0) throw new Error(refused.join(" "));
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+  });
+}
+
 export function studyQuery(name: string) {
   return queryOptions({
     queryKey: ["study", name],
