@@ -101,25 +101,6 @@ class Context:
                 raise InvalidInput(f"{where}.{variable.name}", None, allowed, problem="is missing")
         return {name: space[name].cast(given[name], f"{where}.{name}") for name in self.names}
 
-    def nearest(self, context: Mapping[str, Scalar]) -> Configuration | None:
-        """Return the context of the table to which a checked context belongs.
-
-        A number belongs to the nearest value of the table, and to the smaller one if two are as near. The result is
-        None if another value is not in the table.
-        """
-        found: Configuration = {}
-        for variable in self.variables:
-            value = context[variable.name]
-            same = [one for one in variable.values if identity(one) == identity(value)]
-            numbers = [one for one in variable.values if _is_number(one)]
-            if same:
-                found[variable.name] = same[0]
-            elif _is_number(value) and len(numbers) == len(variable.values):
-                found[variable.name] = min(numbers, key=lambda one: (abs(float(one) - float(value)), float(one)))
-            else:
-                return None
-        return found
-
     def to_json(self) -> list[JsonValue]:
         """Return plain JSON from which `parse` makes an equal context."""
         return [one.to_json() for one in self.variables]
@@ -128,10 +109,6 @@ class Context:
 def context_key(context: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
     """Return a hashable text of a context with exact values."""
     return tuple((name, identity(value)) for name, value in sorted(context.items()))  # type: ignore[misc]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _variable(entry: object, where: str, space: Space) -> ContextVariable:

@@ -17,7 +17,7 @@ class TrialRecord:
     time without any time in a queue; None if it is unknown. `origin` is "default", "suggested", "replicate" (a policy
     repeated a configuration), "check" (part of the final comparison with the default), "added" (a user reported a
     measurement), "enqueued" (a user requested a measurement) or "earlier" (the configuration of an earlier study).
-    `doubtful`: something disturbed its timing.
+    `doubtful`: something disturbed its timing. `stale`: it was measured before the system changed.
     """
 
     number: int
@@ -28,8 +28,10 @@ class TrialRecord:
     seconds: float | None = None
     origin: str = ""
     doubtful: bool = False
+    stale: bool = False
 
 
 def trusted(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
-    """Return the trials whose timing is not doubtful; all of them if there is none."""
-    return [trial for trial in trials if not trial.doubtful] or trials
+    """Return the trials that are neither stale nor doubtful; if there is none, those that are not stale, or all."""
+    fresh = [trial for trial in trials if not trial.stale] or trials
+    return [trial for trial in fresh if not trial.doubtful] or fresh

@@ -230,7 +230,8 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
                 continue
             key = actions.configuration_key(study, params)
         memory.doubtful += bool(doubt)
-        trial = TrialRecord(number, params, TrialState.COMPLETED, metrics or {}, doubtful=bool(doubt))
+        stale = spec.is_stale(number, params)
+        trial = TrialRecord(number, params, TrialState.COMPLETED, metrics or {}, doubtful=bool(doubt), stale=stale)
         memory.completed.setdefault(key, []).append(trial)
         memory.revisions[key] = max(revision, memory.revisions.get(key, 0))
         touched.add(key)

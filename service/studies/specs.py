@@ -13,7 +13,8 @@
      "job": {"user", "name", "program", "command", "nodes"}}
 
 Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
-"reason", "options"} where the algorithm is one that chooses another; with "start_from" its result, "started_from":
+"reason", "options"} where the algorithm is one that chooses another; with "drifts" the changes of
+the system that were found; with "start_from" its result, "started_from":
 [{"study", "taken", "passed_over"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
 (`edit_records.py`).
 """
@@ -138,6 +139,18 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class DriftRecord:
+    """A change of the system in a context: trials up to this number were measured before it."""
+
+    context: Configuration
+    number: int
+    at: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"context": self.context, "number": self.number, "at": self.at}
+
+
+@dataclass(frozen=True, slots=True)
 class StartedFrom:
     """The contribution of an earlier study to one that starts from it: how many of its best configurations were taken,
     and how many were passed over because they lie outside of the new space."""
@@ -159,7 +172,8 @@ class StudySpec:
     a study without `execution`. `stopping` and `final_check` are JSON as it came. `space_version`: 1 for the space that
     the study was created with, one more with each change of it. `start_from`: names of the studies whose best
     configurations were to be measured first, and `started_from` what came of each. `edited`: the space with its edits,
-    None before the first; `edits`: the records of these edits. `problem` has the space that is searched now. `job`: the
+    None before the first; `edits`: the records of these edits.
+    `drifts`: the changes of the system that were found. `problem` has the space that is searched now. `job`: the
     job that the study tunes, by which later jobs match its result (`service/matching`).
     """
 
@@ -183,6 +197,7 @@ class StudySpec:
     job: JobMetadata = job_metadata.UNSAID
     edited: EditedSpace | None = None
     edits: tuple[EditRecord, ...] = ()
+    drifts: tuple[DriftRecord, ...] = ()
 
     @property
     def space(self) -> Space:
@@ -201,6 +216,13 @@ class StudySpec:
         if self.space_version == 1:
             return dict(configuration)
         return self.space.inside(configuration) if self.edited is None else self.edited.present(configuration)
+
+    def is_stale(self, number: int, configuration: Mapping[str, Scalar]) -> bool:
+        """Return whether a trial was measured before the system changed in its context."""
+        return any(
+            number <= one.number and all(configuration.get(name) == value for name, value in one.context.items())
+            for one in self.drifts
+        )
 
     def same_question(self, study: Study) -> bool:
         """Return whether a stored study has the same space and objectives, so that both have the same results.
@@ -241,6 +263,7 @@ class StudySpec:
             **({"started_from": [one.to_json() for one in self.started_from]} if self.started_from else {}),
             **({} if self.edited is None else {"edited": self.edited.to_json()}),
             **({"edits": [one.to_json() for one in self.edits]} if self.edits else {}),
+            **({"drifts": [one.to_json() for one in self.drifts]} if self.drifts else {}),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -496,6 +519,7 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
     if data.get("start_from"):
         data["start_from"] = [one["study"] if isinstance(one, Mapping) else one for one in data["start_from"]]
     started = tuple(StartedFrom(one["study"], one["taken"], one["passed_over"]) for one in data.pop("started_from", ()))
+    drifts = tuple(DriftRecord(**one) for one in data.pop("drifts", ()))
     edited, edits = data.pop("edited", None), tuple(EditRecord.from_json(one) for one in data.pop("edits", ()))
     if edited is not None:
         # The searched space follows from the declared one. Its own JSON need not be a space that a user may declare.
@@ -506,6 +530,7 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
         space_version=version,
         started_from=started,
         edits=edits,
+        drifts=drifts,
     )
     if edited is None:
         return spec

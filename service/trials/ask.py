@@ -192,7 +192,8 @@ def _enqueued(
         return []
     waiting = actions.waiting_trials(work, study.requested_count if context else count)
     trials = [trial for trial in waiting if _is_in(trial, context)][:count]
-    actions.start_trials(work, trials, client=client)
+    if trials:
+        actions.start_trials(work, trials, client=client)
     return trials
 
 

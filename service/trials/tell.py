@@ -18,7 +18,7 @@ from service.studies.models import Measurement, Study, Trial
 from service.studies.specs import check_identifier
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.trials import ending, tuners
+from service.trials import drifting, ending, tuners
 from service.trials.quotas import meter
 from service.trials.topup import top_up
 
@@ -108,6 +108,7 @@ def _add(
     study.added_count += 1
     study.default_done |= completed and space.has_explicit_default and configuration == space.default()
     work.target = f"trial/{trial.number}"
+    drifting.look(work, [trial])
     return trial
 
 
@@ -144,7 +145,7 @@ def complete_trial(principal: Principal, study: str, number: int, *, metrics: Ma
         measured = check_metrics(work, metrics)
         if _complete(work, trial, measured):
             work.detail = {"metrics": measured}
-            _after_results(work)
+            _after_results(work, [trial])
         return Reported(work.study, trial)
 
 
@@ -169,7 +170,7 @@ def complete_trials(
         trials = actions.get_trials(work, [number for number, _ in results])
         changed = [_complete(work, trial, own) for trial, own in zip(trials, measured, strict=True)]
         if any(changed):
-            _after_results(work)
+            _after_results(work, trials)
         return [Reported(work.study, trial) for trial in trials]
 
 
@@ -184,8 +185,9 @@ def _complete(work: Work, trial: Trial, measured: Mapping[str, float]) -> bool:
     return True
 
 
-def _after_results(work: Work) -> None:
-    """End the search if these were its last results, and give agents the trials that they need."""
+def _after_results(work: Work, trials: Sequence[Trial]) -> None:
+    """Look for drift, end the search if these were its last results, and give agents the trials that they need."""
+    drifting.look(work, trials)
     ending.after_result(work)
     top_up(work)
 
@@ -232,6 +234,7 @@ def finish(
 ) -> None:
     """End a trial, end the search if this was its last trial, and give agents the trials that they need."""
     actions.step_trial(work, trial, state, metrics=metrics, reason=reason)
+    drifting.look(work, [trial])
     ending.after_result(work)
     if work.study.component and state in (TrialState.FAILED, TrialState.INFEASIBLE):
         _pause_where_nothing_works(work, trial)

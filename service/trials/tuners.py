@@ -117,7 +117,11 @@ def within(spec: StudySpec, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
     if spec.space_version == 1:
         return list(trials)
     inside = [(trial, spec.present(trial.configuration)) for trial in trials]
-    return [replace(trial, configuration=configuration) for trial, configuration in inside if configuration is not None]
+    return [
+        replace(trial, configuration=found, stale=spec.is_stale(trial.number, found))
+        for trial, found in inside
+        if found is not None
+    ]
 
 
 def as_running(found: Snapshot, trial: Trial, seconds: float) -> Running:

@@ -23,6 +23,10 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.trial import TrialRecord
 
+# The additional variance of a run from before the system changed, as a share of the variance of all values. Such a run
+# still tells which configurations are good, but a new one outweighs it.
+_STALE = 0.25
+
 
 class Known:
     """The trials of a study, in the order in which they finished, with their encoded `rows`."""
@@ -54,7 +58,8 @@ class Known:
         if not completed:
             return []
         table = np.array(values)
-        return [Runs.of(self._rows[places], column, bounded) for column in table.T]
+        stale = np.array([_STALE if self._trials[place].stale else 0.0 for place in places])
+        return [Runs.of(self._rows[places], column, bounded, stale) for column in table.T]
 
     def margins(self) -> list[Runs]:
         """Return the runs of each outcome constraint, whose values are the margins by which it was broken."""

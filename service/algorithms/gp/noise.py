@@ -103,7 +103,7 @@ def _left_out(
     latent_variance = np.maximum(1.0 / inverse_diagonal - own, 1e-12 * posterior.scale)
 
     # Points are configurations in the order of their first plain run, then the runs with their own variance.
-    alone = ~runs.bounded & (added > 0.0)
+    alone = ~runs.bounded & (added + runs.stale > 0.0)
     plain = ~runs.bounded & ~alone
     mean, variance = np.zeros(len(runs)), np.ones(len(runs))
     groups, place = np.unique(runs.groups[plain], return_inverse=True)

@@ -23,19 +23,27 @@ class Runs:
     """n runs in the order in which they finished: encoded `rows`, [n, d], with one value each; smaller is better.
 
     If `bounded`, [n], the value is a bound: the run's own value would have been at least as large. `numbers`, [n],
-    identify runs in a part as in the whole.
+    identify runs in a part as in the whole. `stale`, [n], are variances that runs have in addition because the system
+    has changed since, on the scale of outcomes, whose variance is about 1.
     """
 
     rows: FloatArray
     values: FloatArray
     bounded: BoolArray
     numbers: IntArray
+    stale: FloatArray
 
     @classmethod
-    def of(cls, rows: FloatArray, values: FloatArray, bounded: Sequence[bool] | BoolArray | None = None) -> Runs:
+    def of(
+        cls,
+        rows: FloatArray,
+        values: FloatArray,
+        bounded: Sequence[bool] | BoolArray | None = None,
+        stale: FloatArray | None = None,
+    ) -> Runs:
         """Return runs with numbers from 0."""
         flags = np.zeros(len(rows), dtype=np.bool_) if bounded is None else np.array(bounded, dtype=np.bool_)
-        return cls(rows, values, flags, np.arange(len(rows)))
+        return cls(rows, values, flags, np.arange(len(rows)), np.zeros(len(rows)) if stale is None else stale)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -55,7 +63,9 @@ class Runs:
 
     def part(self, chosen: Any) -> Runs:
         """Return some of the runs, by places or flags."""
-        return Runs(self.rows[chosen], self.values[chosen], self.bounded[chosen], self.numbers[chosen])
+        return Runs(
+            self.rows[chosen], self.values[chosen], self.bounded[chosen], self.numbers[chosen], self.stale[chosen]
+        )
 
     def thinned(self, most: int) -> Runs:
         """Return the runs of at most `most` configurations: half of them those with the best medians, then the latest.
@@ -82,6 +92,7 @@ class Runs:
         `outcomes`: [n], the values on a process's scale. `added`: [n], additional variances of runs; runs without any
         are joined with their replicates.
         """
+        added = added + self.stale
         alone = ~self.bounded & (added > 0.0)
         plain = ~self.bounded & ~alone
         groups, place = np.unique(self.groups[plain], return_inverse=True)
@@ -98,6 +109,6 @@ class Runs:
     def digest(self, what: str) -> str:
         """Return a text that differs whenever a fit could differ."""
         text = hashlib.sha256(f"{what} {self.rows.shape}".encode())
-        for array in (self.rows, self.values, self.bounded):
+        for array in (self.rows, self.values, self.bounded, self.stale):
             text.update(np.ascontiguousarray(array).tobytes())
         return text.hexdigest()[:32]
