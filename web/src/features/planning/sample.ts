@@ -38,7 +38,7 @@ export function useSample(onCreated: (name: string) => void) {
       const params = { path: { name: SAMPLE } };
       await unwrap(api.POST("/api/v1/studies", { body: { name: SAMPLE, file: FILE, tags: ["sample"], load_if_exists: false, request_id: "" } }));
       for (let done = 0; done < TRIALS; done += AT_ONCE) {
-        const asked = await unwrap(api.POST("/api/v1/studies/{name}/suggestions", { params, body: { count: AT_ONCE, client_id: "console", request_id: "" } }));
+        const asked = await unwrap(api.POST("/api/v1/studies/{name}/suggestions", { params, body: { count: AT_ONCE, client_id: "console", request_id: "", schedule_context: false } }));
         const results = asked.trials.map(({ number, params: configuration }) => ({ trial: number, metrics: { seconds: simulated(configuration as Configuration, Math.random()) } }));
         await unwrap(api.POST("/api/v1/studies/{name}/results", { params, body: { results } }));
       }
