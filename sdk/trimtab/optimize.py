@@ -4,7 +4,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -71,6 +71,7 @@ class Run:
         progress: bool,
         fixed: Mapping[str, object] | None,
         catch: tuple[type[Exception], ...],
+        callbacks: "Sequence[Callable[[Study, Trial], None]]",
     ) -> None:
         if parallel < 1:
             raise InvalidInput.of("parallel", parallel, "a whole number of at least 1")
@@ -83,6 +84,7 @@ class Run:
         self._end = None if timeout is None else time.monotonic() + timeout
         self._fixed = fixed
         self._catch = catch
+        self._callbacks = callbacks
         self._progress = Progress(study.name, study.spec, total=n_trials, enabled=progress)
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._asking = False
@@ -262,6 +264,11 @@ class Run:
         self._awaiting, self._reported_since = False, True
         if reported is not None:
             self._progress.update(reported)
+            for callback in self._callbacks:
+                try:
+                    callback(self._study, reported)
+                except Exception as failure:  # noqa: BLE001 - the other trials finish before it is raised
+                    self._stop(failure)
         if error is None:
             self._failures_in_a_row = 0
             return

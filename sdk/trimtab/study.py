@@ -418,6 +418,7 @@ class Study:
         progress: bool = True,
         fixed: Mapping[str, object] | None = None,
         catch: tuple[type[Exception], ...] = (Exception,),
+        callbacks: "Sequence[Callable[[Study, Trial], None]]" = (),
     ) -> None:
         """Ask for trials, measure them with `fn` and tell the results until the budget or `n_trials` is used up.
 
@@ -449,6 +450,9 @@ class Study:
             catch: exception classes of `fn` that do not end the run. Other exceptions are raised after the running
                 trials have finished. After ten failed trials in a row the last exception is raised in any case,
                 because `fn` is probably broken.
+            callbacks: called in the calling thread with the study and each trial whose result was told, for example
+                `trimtab.integrations.mlflow.MlflowLogger`. An exception ends the run: it is raised after the running
+                trials have finished.
         """
         from trimtab.optimize import Run
 
@@ -461,6 +465,7 @@ class Study:
             progress=progress,
             fixed=fixed,
             catch=catch,
+            callbacks=callbacks,
         ).run()
 
     def as_file(self) -> str:

@@ -1,0 +1,1 @@
+"""Copies of a study's trials in trackers of experiments. Each module needs its own package."""
