@@ -103,6 +103,16 @@ def finished(client: trimtab.Client, name: str) -> Study:
     return study
 
 
+def test_a_trial_has_the_metrics_of_all_its_steps(finished: Study) -> None:
+    first, infeasible, _ = finished.trials()
+    assert list(steps(finished, first).values()) == [
+        {"seconds": 3.0},
+        {"seconds": 2.5},
+        {"seconds": 2.0, "memory": 8.0},
+    ]
+    assert steps(finished, infeasible) == {}
+
+
 def copy(tracker: str, study: Study, service: EmbeddedService, folder: Path) -> Any:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:.cache/uv/bin:/usr/local/bin:/usr/bin")
     if uv is None:
@@ -138,7 +148,7 @@ def test_mlflow_has_each_trial_once(finished: Study, embedded_service: EmbeddedS
         assert run["tags"].get("trimtab.reason", "") == trial.reason
         assert run["tags"]["trimtab.url"].endswith(f"/studies/{finished.name}/trials/{trial.number}")
         expected = {
-            name: [[step, values[name]] for step, values in steps(trial).items() if name in values]
+            name: [[step, values[name]] for step, values in steps(finished, trial).items() if name in values]
             for name in trial.metrics
         }
         assert run["metrics"] == expected
@@ -156,4 +166,4 @@ def test_wandb_has_each_trial_once(finished: Study, embedded_service: EmbeddedSe
         assert (run["exit"], run["group"], run["params"]) == (code, finished.name, dict(trial.params))
         assert run["summary"]["trimtab/state"] == trial.state
         assert run["summary"]["trimtab/url"].endswith(f"/studies/{finished.name}/trials/{trial.number}")
-        assert [{"_step": step, **values} for step, values in steps(trial).items()] == run["history"]
+        assert [{"_step": step, **values} for step, values in steps(finished, trial).items()] == run["history"]

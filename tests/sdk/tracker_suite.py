@@ -4,7 +4,9 @@ The trackers are in an environment of their own (test_trackers.py). The service 
 """
 
 import json
+import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import trimtab
@@ -46,9 +48,24 @@ def mlflow(study: trimtab.Study, folder: Path) -> object:
     return {"first": first, "again": runs()}
 
 
+def records(data: bytes) -> Iterator[bytes]:
+    """Yield the records of a file of wandb: a header of 7 bytes, then a log of LevelDB."""
+    place, record = 7, b""
+    while place + 7 <= len(data):
+        left = 32768 - place % 32768
+        if left < 7:
+            place += left
+            continue
+        _, length, kind = struct.unpack("<IHB", data[place : place + 7])
+        record += data[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # the whole of a record, or its last part
+            yield record
+            record = b""
+
+
 def wandb(study: trimtab.Study, folder: Path) -> object:
     from wandb.proto import wandb_internal_pb2 as pb
-    from wandb.sdk.internal.datastore import DataStore
 
     from trimtab.integrations.wandb import COMPLETE, WandbLogger
 
@@ -57,12 +74,10 @@ def wandb(study: trimtab.Study, folder: Path) -> object:
     WandbLogger("tuning", folder=folder, mode="offline", console=CONSOLE).follow(study)
     runs = []
     for file in sorted((folder / "wandb").glob("offline-run-*/*.wandb")):
-        store = DataStore()
-        store.open_for_scan(str(file))
         run: dict[str, object] = {"complete": (file.parent / COMPLETE).exists()}
         history: list[dict[str, str]] = []
         summary: dict[str, str] = {}
-        while (data := store.scan_data()) is not None:
+        for data in records(file.read_bytes()):
             record = pb.Record()
             record.ParseFromString(data)
             if record.HasField("run"):

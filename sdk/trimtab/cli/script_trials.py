@@ -113,12 +113,12 @@ def find_agent() -> str:
     Raises:
         InvalidInput: it is not installed.
     """
-    beside = Path(sys.executable).with_name("trimtab-agent")
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("trimtab-agent")
+    own = Path(sys.executable).with_name("trimtab-agent")
+    found = str(own) if os.access(own, os.X_OK) else shutil.which("trimtab-agent")
     if found is None:
         raise InvalidInput(
             "agent_not_installed",
-            f"The program trimtab-agent, which submits the jobs, is neither in {beside.parent} nor in PATH."
+            f"The program trimtab-agent, which submits the jobs, is neither in {own.parent} nor in PATH."
             " Install the package trimtab-agent next to trimtab.",
         )
     return found

@@ -1,4 +1,4 @@
-"""What the trackers of experiments have in common."""
+"""The part that all trackers of experiments share."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -77,7 +77,7 @@ def digest(*parts: object) -> str:
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
 
 
-def steps(trial: Trial) -> Mapping[int, Mapping[str, float]]:
-    """Return the metrics of each step of a trial, in order. A trial that reports none has the step 0."""
-    found = {one.step: one.metrics for one in trial.measurements}
-    return dict(sorted(found.items())) if found else {0: trial.metrics} if trial.metrics else {}
+def steps(study: Study, trial: Trial) -> Mapping[int, Mapping[str, float]]:
+    """Return the metrics of each step of a trial, in order; none if it has no measurement."""
+    # Lists and streams of trials come without their measurements.
+    return {one.step: one.metrics for one in sorted(study.trial(trial.number).measurements, key=lambda one: one.step)}

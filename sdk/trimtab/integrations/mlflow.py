@@ -84,7 +84,7 @@ class MlflowLogger(TrialLogger):
         params = [Param(_name(name), str(value)[:LONGEST_PARAM]) for name, value in trial.params.items()]
         metrics = [
             Metric(_name(name), value, time, step)
-            for step, values in steps(trial).items()
+            for step, values in steps(study, trial).items()
             for name, value in values.items()
         ]
         yield {"tags": [RunTag(f"trimtab.{name}", text[:LONGEST_TAG]) for name, text in facts.items()]}

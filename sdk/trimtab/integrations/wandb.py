@@ -7,7 +7,9 @@ study.optimize(fn, callbacks=[logger])      # or, for a study that agents run: l
 """
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from trimtab.integrations.base import TrialLogger, digest, identity, steps
 from trimtab.study import Study
@@ -24,6 +26,17 @@ __all__ = ["WandbLogger"]
 STATE = "trimtab/state"
 # An empty file in the folder of a run that was written to its end.
 COMPLETE = "trimtab-complete"
+# A run is a trial, which another process has measured. The output, the code, the packages and the load of this process
+# are no part of it.
+QUIET: Mapping[str, Any] = {
+    "silent": True,
+    "console": "off",
+    "disable_code": True,
+    "disable_git": True,
+    "x_disable_stats": True,
+    "x_disable_meta": True,
+    "x_save_requirements": False,
+}
 
 
 class WandbLogger(TrialLogger):
@@ -69,10 +82,9 @@ class WandbLogger(TrialLogger):
         with self._guard:
             if key in self._logged:
                 return
-            # wandb's settings also read WANDB_MODE.
-            settings = (
-                wandb.Settings(silent=True) if self._mode is None else wandb.Settings(silent=True, mode=self._mode)
-            )
+            # wandb's own settings also read WANDB_MODE.
+            chosen = {} if self._mode is None else {"mode": self._mode}
+            settings = wandb.Settings(**QUIET, **chosen)
             if settings.mode != "offline" or not self._is_stored(key):
                 self._write(study, trial, key, settings)
             self._logged.add(key)
@@ -97,8 +109,8 @@ class WandbLogger(TrialLogger):
         )
         failed = trial.state not in (TrialState.COMPLETED, TrialState.PRUNED)
         try:
-            if not (run.resumed and STATE in run.summary):
-                for step, metrics in steps(trial).items():
+            if not (run.resumed and run.summary.get(STATE)):
+                for step, metrics in steps(study, trial).items():
                     run.log(dict(metrics), step=step)
                 facts = self._facts(study, trial)
                 run.summary.update({f"trimtab/{name}": text for name, text in facts.items()})
