@@ -16,6 +16,8 @@ from trimtab._gen import vizier_pb2 as vz
 from trimtab._gen import vizier_pb2_grpc
 from trimtab.errors import InvalidInput
 from trimtab.vizier.server import Endpoint
+from trimtab.vizier.servicer import VizierServicer
+from trimtab.vizier.store import Store
 
 Spec = vz.StudySpec.ParameterSpec
 Stub = vizier_pb2_grpc.VizierServiceStub
@@ -240,6 +242,16 @@ def test_the_endpoint_listens_on_this_machine_alone(client: trimtab.Client, tmp_
 def test_an_address_in_use_is_named(endpoint: Endpoint, client: trimtab.Client, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no other program listens on"):
         Endpoint(client, endpoint.address, tmp_path / "other.db")
+
+
+def test_asks_of_one_client_share_a_lock_that_does_not_stay(client: trimtab.Client, tmp_path: Path) -> None:
+    servicer = VizierServicer(client, Store(tmp_path / "vizier.db"))
+    first = servicer._turn("study", "client")
+    assert servicer._turn("study", "client") is first
+    assert servicer._turn("study", "other") is not first
+    assert list(servicer._asking) == [("study", "client")]
+    del first
+    assert not servicer._asking
 
 
 @pytest.mark.slow

@@ -2,12 +2,12 @@
 
 import re
 import threading
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import wraps
 from typing import Any, NoReturn, TypeVar
+from weakref import WeakValueDictionary
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2, empty_pb2
@@ -78,8 +78,10 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
     def __init__(self, client: Client, store: Store) -> None:
         self._client = client
         self._store = store
-        # Two asks of one client in one study wait for each other.
-        self._asking: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+        # Two asks of one client in one study wait for each other. A lock lives only as long as a call uses it, because
+        # each process of a client may have a name of its own.
+        self._asking: WeakValueDictionary[tuple[str, str], threading.Lock] = WeakValueDictionary()
+        self._guard = threading.Lock()
 
     # --- studies
 
@@ -137,7 +139,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
     @_answers
     def SuggestTrials(self, request: vz.SuggestTrialsRequest, context: grpc.ServicerContext) -> vz.Operation:
         study, known = self._study(request.parent)
-        with self._asking[study.name, request.client_id]:
+        with self._turn(study.name, request.client_id):
             found = self._suggest(study, request.client_id, max(1, request.suggestion_count))
         answer = vz.SuggestTrialsResponse(
             trials=[self._trial(known, trial, self._store.trial(study.name, trial.number)) for trial in found],
@@ -149,6 +151,14 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         owner, study_id = _match(_STUDY, request.parent)
         name = f"owners/{owner}/operations/suggestion/{study_id}/{request.client_id}/{study.status.revision}"
         return vz.Operation(name=name, done=True, response=packed)
+
+    def _turn(self, study: str, client_id: str) -> threading.Lock:
+        """Return the lock that orders the asks of one client in one study."""
+        with self._guard:
+            lock = self._asking.get((study, client_id))
+            if lock is None:
+                lock = self._asking[study, client_id] = threading.Lock()
+            return lock
 
     def _suggest(self, study: Study, client_id: str, count: int) -> list[Trial]:
         """Return the client's active trials, then new ones."""
