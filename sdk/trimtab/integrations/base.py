@@ -78,6 +78,14 @@ def digest(*parts: object) -> str:
 
 
 def steps(study: Study, trial: Trial) -> Mapping[int, Mapping[str, float]]:
-    """Return the metrics of each step of a trial, in order; none if it has no measurement."""
+    """Return the metrics of each step of a trial, in order; none if it has no value.
+
+    The result of a trial is one step after its last measurement, or the step 0 if it has none.
+    """
     # Lists and streams of trials come without their measurements.
-    return {one.step: one.metrics for one in sorted(study.trial(trial.number).measurements, key=lambda one: one.step)}
+    whole = study.trial(trial.number)
+    found = {one.step: one.metrics for one in sorted(whole.measurements, key=lambda one: one.step)}
+    last = max(found, default=-1)
+    if whole.metrics and found.get(last) != whole.metrics:
+        found[last + 1] = whole.metrics
+    return found
