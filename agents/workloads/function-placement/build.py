@@ -67,7 +67,10 @@ def profiled(target: Target, folder: Path, microseconds: int, linker: str) -> tu
     for name in ("share", "lib"):  # PostgreSQL looks for them next to its folder
         if (target.source / "installed" / name).is_dir() and not (folder / name).exists():
             (folder / name).symlink_to(target.source / "installed" / name)
-    before = Objects(target.source).link(folder / "bin" / f"{target.program}-default", linker=linker)
+    # relocations stay in the file, for BOLT; they are not loaded
+    before = Objects(target.source).link(
+        folder / "bin" / f"{target.program}-default", linker=linker, extra=["-Wl,--emit-relocs"]
+    )
     server_cpus, load_cpus = processors()
     with tempfile.TemporaryDirectory() as place:
         root, here = Path(place), Path.cwd()
@@ -81,7 +84,7 @@ def profiled(target: Target, folder: Path, microseconds: int, linker: str) -> tu
                     before.program,
                     before.symbols,
                     microseconds,
-                    root / "perf.data",
+                    folder / "perf.data",
                     lambda: target.send(server, requests, load_cpus),
                 )
         finally:

@@ -66,7 +66,7 @@ class Objects:
         placed: list[str] = []
         if order:
             sections = self.sections()
-            placed = [name for name in order if name in sections]
+            placed = [name for name in dict.fromkeys(order) if name in sections]
             listed = [sections[name] for name in placed] if linker == "gold" else placed
             file = to.with_suffix(".order")
             file.write_text("".join(f"{name}\n" for name in dict.fromkeys(listed)))

@@ -34,7 +34,7 @@ def sample(
         raise MachineError("perf is not in PATH: install it (Debian package linux-perf)")
     for _ in range(ATTEMPTS):
         ours, its = socket.socketpair()
-        command = ["perf", "record", "--event", "cpu-clock:u", "--count", str(1000 * microseconds)]
+        command = ["perf", "record", "--event", "cpu-clock", "--all-user", "--count", str(1000 * microseconds)]
         command += ["--call-graph", "fp", "--output", str(data), "--pid", ",".join(map(str, descendants(pid)))]
         command += ["--delay", "-1", "--control", f"fd:{its.fileno()},{its.fileno()}"]
         with ours, data.with_suffix(".err").open("w+") as errors:
