@@ -35,7 +35,8 @@ from debian_sources import (  # noqa: E402  # in the parent folder
 
 SOURCE = FOLDER / "source"
 APACHE = FOLDER.parent / "apache-gcc"
-FLAGS = ("-O2", "-ffunction-sections", "-fno-omit-frame-pointer")
+# without the last one a function that calls no other has no frame, and perf takes its caller for its caller's caller
+FLAGS = ("-O2", "-ffunction-sections", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
 FIXED = "-fno-pie"  # fixed addresses
 TARGETS = ("httpd", "postgres")
 NEEDED = "gcc, make, GNU binutils and perf (Debian packages gcc, make, binutils, linux-perf)"

@@ -54,19 +54,26 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 
 def module_of(workload: Path, name: str) -> ModuleType:
-    """Import a Python file of a workload, which may import the other files of its folder."""
+    """Import a Python file of a workload, which may import the other files of its folder.
+
+    The other files are imported for it alone: those of another workload may have the same names.
+    """
     spec = importlib.util.spec_from_file_location(f"{workload.name.replace('-', '_')}_{name}", workload / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = made  # where dataclasses look for it
     folders = [str(workload), str(workload.parent)]
+    path, known = sys.path[:], set(sys.modules)
     sys.path[:0] = folders
     try:
         spec.loader.exec_module(made)
     finally:
-        for folder in folders:
-            sys.path.remove(folder)
+        sys.path[:] = path
+        for other in set(sys.modules) - known - {spec.name}:
+            file = getattr(sys.modules[other], "__file__", None)
+            if file and Path(file).parent == workload:
+                del sys.modules[other]
     return made
 
 
