@@ -1,9 +1,10 @@
 """Link a prepared target with its functions in a given order, and verify the order.
 
-The order file of gold names sections, and lld's names symbols. With `-ffunction-sections` each function is in a section,
-which mostly has its name: `.text.NAME`, or `.text.unlikely.NAME` for a function that GCC takes for cold.
+The order file of gold names sections, and lld's names symbols. With `-ffunction-sections` each function is in a
+section, which mostly has its name: `.text.NAME`, or `.text.unlikely.NAME` for a function that GCC takes for cold.
 """
 
+import itertools
 import json
 import re
 import shutil
@@ -106,11 +107,7 @@ def verified(order: Sequence[str], symbols: Symbols) -> tuple[int, int]:
     """
     found = [name for name in order if name in symbols.address]
     unique = [name for name in found if symbols.count[name] == 1]
-    wrong = [
-        (one, other)
-        for one, other in zip(unique, unique[1:], strict=False)
-        if symbols.address[one] > symbols.address[other]
-    ]
+    wrong = [(one, other) for one, other in itertools.pairwise(unique) if symbols.address[one] > symbols.address[other]]
     if wrong:
         one, other = wrong[0]
         raise LinkError(f"the linker has not kept the order: {one} is after {other}, and {len(wrong)} pairs in all")

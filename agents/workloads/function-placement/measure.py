@@ -1,4 +1,4 @@
-"""Compare layouts on this machine in turns: the linker's order, random, gprof, PH, C3, lld's and BOLT's, and huge pages.
+"""Compare layouts on this machine in turns: the linker's order, random, gprof, PH, C3, lld, BOLT, and huge pages.
 
 Each round profiles the target once; all layouts of the round come from that profile. Then each layout runs once, in
 random order. The first rounds also simulate a first-level instruction cache. The results are in --folder: the same
@@ -14,7 +14,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +36,14 @@ BOLT = "bolt"
 # C3 with clusters of up to 1 MiB, as in lld; the published threshold is a page
 LARGE, LARGE_THRESHOLD = "c3-1m", 1 << 20
 PLAIN = (*ALGORITHMS, LARGE, BOLT)
-LAYOUTS = [*((name, "none") for name in PLAIN), ("default", "all"), ("gprof", "hot"), ("ph", "hot"), ("c3", "hot"), ("c3-1m", "hot")]
+LAYOUTS = [
+    *((name, "none") for name in PLAIN),
+    ("default", "all"),
+    ("gprof", "hot"),
+    ("ph", "hot"),
+    ("c3", "hot"),
+    ("c3-1m", "hot"),
+]
 PERIOD = 200
 COLUMNS = ("round", "target", "layout", "huge", "metric", "value")
 LOCALITY = ("calls_64b", "calls_4k", "calls_2m", "call_distance", "hot_pages")
@@ -81,9 +87,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--targets", default="httpd", help="a list with commas of httpd, postgres (default: %(default)s)")
+    parser.add_argument(
+        "--targets", default="httpd", help="a list with commas of httpd, postgres (default: %(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=6, help="default: %(default)s")
-    parser.add_argument("--count-rounds", type=int, default=2, help="rounds that simulate a cache (default: %(default)s)")
+    parser.add_argument(
+        "--count-rounds", type=int, default=2, help="rounds that simulate a cache (default: %(default)s)"
+    )
     parser.add_argument("--requests", type=int, help="of a run (default: as in a trial)")
     parser.add_argument("--folder", type=Path, default=Path("placement-measured"), help="default: %(default)s")
     options = parser.parse_args(argv)

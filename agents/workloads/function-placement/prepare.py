@@ -141,7 +141,11 @@ def postgres(made: Path) -> None:
         "src/bin/initdb",
         "src/bin/pgbench",
     ):
-        run(["make", f"-j{len(os.sched_getaffinity(0))}", "-C", folder, "install", f"COPT={FIXED}", destination], tree, f"make {folder}")
+        run(
+            ["make", f"-j{len(os.sched_getaffinity(0))}", "-C", folder, "install", f"COPT={FIXED}", destination],
+            tree,
+            f"make {folder}",
+        )
     (part / "root" / (place / "installed").relative_to("/")).rename(made / "installed")
     [link] = [(cwd, arguments) for cwd, arguments in calls if "postgres" in arguments and "-c" not in arguments]
     write_link(made, str(Path(link[0]).relative_to(made)), linked_files(link))

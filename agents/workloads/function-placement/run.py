@@ -2,10 +2,11 @@
 
     python3 run.py BUILD httpd --huge hot [--count]
 
-It starts the target in the working folder, warms it up, and loads it once. `cpu_us_per_request` is the processor time of
-the server for a request of httpd or a transaction of PostgreSQL. With --count, `i1_misses` and `instructions` for 1,000
-requests are simulated by `valgrind --tool=cachegrind` (`simulated` is 1): httpd without worker processes, PostgreSQL in
-single-user mode. The exit status is 1 if the target does not work, and 3 if the machine is the cause.
+It starts the target in the working folder, warms it up, and loads it once. `cpu_us_per_request` is the processor time
+of the server for a request of httpd or a transaction of PostgreSQL. With --count, `i1_misses` and `instructions` for
+1,000 requests are simulated by `valgrind --tool=cachegrind` (`simulated` is 1): httpd without worker processes,
+PostgreSQL in single-user mode, where a round of queries counts as a request. The exit status is 1 if the target does
+not work, and 3 if the machine is the cause.
 """
 
 import argparse
@@ -108,7 +109,7 @@ def simulated(target: Target, program: Path, count: int) -> dict[str, float]:
     command.append("--cachegrind-out-file=cachegrind.%p")
     everywhere, _ = processors()
     if target is POSTGRES:
-        queries(target, program, [*command], count)
+        queries(target, program, command, count)
     else:
         with httpd_running(program, Path.cwd(), everywhere, {}, before=command) as server:
             load_httpd(server, count, everywhere, clients=1)

@@ -59,7 +59,8 @@ def sample(
             break
     else:
         raise MachineError(
-            f"perf ended with {perf.returncode}; /proc/sys/kernel/perf_event_paranoid may forbid samples:\n{said[-1000:]}"
+            f"perf ended with {perf.returncode}; /proc/sys/kernel/perf_event_paranoid may forbid samples:\n"
+            f"{said[-1000:]}"
         )
     script = ["perf", "script", "--input", str(data), "--fields", "ip,sym,symoff,dso"]
     printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout

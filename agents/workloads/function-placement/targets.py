@@ -93,8 +93,8 @@ class Loaded:
 class Target:
     """What can be placed.
 
-    `start` runs the program of a build; `load` sends it a number of requests; `requests` is that number in a trial, about
-    four seconds of work; `simulated` is the number under valgrind.
+    `start` runs the program of a build; `send` loads it with a number of requests and returns the seconds; `requests`
+    is that number in a trial, some seconds of work.
     """
 
     name: str
@@ -184,7 +184,11 @@ def httpd_running(
         command += ["-X"] if before else ["-D", "FOREGROUND"]
         try:
             with running(
-                command, ready=lambda port=port: listens(port), log=root / "server.log", cpus=cpus, env=env
+                command,
+                ready=lambda port=port: (root / "httpd.pid").exists() and listens(port),
+                log=root / "server.log",
+                cpus=cpus,
+                env=env,
             ) as made:
                 check_pages(port)
                 yield Server(made, [str(port)])

@@ -2,9 +2,9 @@
 
     python3 load.py BUILD --server tm --exponent 2 --threads 8
 
-`none` is httpd without a cache. Pages are made by man2html, a CGI program, and requested by Zipf's law. Before the load,
-the script compares answers with the output of man2html, byte by byte, and a second time from the cache. After it, it
-does so again. `ms_per_request` is the mean latency that siege saw.
+`none` is httpd without a cache. Pages are made by man2html, a CGI program, and requested by Zipf's law. Before and
+after the load, the script compares answers with the output of man2html, byte by byte, also those from the cache.
+`ms_per_request` is the mean latency that siege saw.
 
 The exit status is 1 for a wrong answer or a server that does not work, and 3 if the machine is the cause.
 """
@@ -210,7 +210,7 @@ def serving_pages(build: Path, options: Options) -> Iterator[tuple["subprocess.P
             try:
                 with running(
                     command,
-                    ready=lambda port=port: listens(port),
+                    ready=lambda port=port: (root / "httpd.pid").exists() and listens(port),
                     log=root / "server.log",
                     cpus=list(cpus),
                     env=env,
@@ -278,7 +278,9 @@ def check(port: int, root: Path, names: Sequence[str]) -> None:
         for _ in range(2):
             status, body = answer(port, f"/man/{name}")
             if status != 200 or body != wanted:
-                raise ServerError(f"/man/{name}: status {status}, {len(body)} bytes, not those of man2html ({len(wanted)})")
+                raise ServerError(
+                    f"/man/{name}: status {status}, {len(body)} bytes, not those of man2html ({len(wanted)})"
+                )
 
 
 def answer(port: int, path: str) -> tuple[int, bytes]:

@@ -57,7 +57,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         steps = "\n".join(f"__attribute__((noinline)) void {name}(void) {{ sum += 1; }}" for name in FUNCTIONS)
         text = PROGRAM.format(steps=steps, calls=" ".join(f"{name}();" for name in FUNCTIONS))
         (folder / "program.c").write_text(text)
-        flags = ["-O1", "-g0", "-ffunction-sections", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-pie", "-c"]
+        flags = [
+            "-O1",
+            "-g0",
+            "-ffunction-sections",
+            "-fno-omit-frame-pointer",
+            "-mno-omit-leaf-frame-pointer",
+            "-fno-pie",
+            "-c",
+        ]
         subprocess.run(["gcc", *flags, "program.c", "-o", "program.o"], cwd=folder, check=True)
         (folder / "link.json").write_text(json.dumps({"folder": ".", "arguments": ["program.o"]}))
 
@@ -74,7 +82,7 @@ def link(source: Path, tmp_path: Path) -> Callable[..., Any]:
 def test_the_linker_keeps_the_order(link: Callable[..., Any], linker: str) -> None:
     if linker == "lld":
         require_lld()
-    order = FUNCTIONS[::-1][3:] + ["hot", "inner"]
+    order = [*FUNCTIONS[::-1][3:], "hot", "inner"]
     linked = link(order, linker)
     found = sorted(order, key=linked.symbols.address.__getitem__)
     assert found == order

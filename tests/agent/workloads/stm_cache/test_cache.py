@@ -1,4 +1,4 @@
-"""Tests of the cache by itself: threads use it at random and check each byte, with all bounds, policies and clean-ups."""
+"""Tests of the cache alone: threads use it at random and check each byte, with all bounds, policies and clean-ups."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,8 @@ def test_threads_with_transactions(programs: Path, method: str, cleanup: str, si
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("build", "cleanup"), [("lock", "deferred"), ("lock", "inside"), ("tm", "deferred"), ("tm", "commit"), ("tm", "inside")]
+    ("build", "cleanup"),
+    [("lock", "deferred"), ("lock", "inside"), ("tm", "deferred"), ("tm", "commit"), ("tm", "inside")],
 )
 def test_a_million_evictions_leak_nothing(programs: Path, build: str, cleanup: str) -> None:
     figures = stress(programs / build, 160_000, "100000", "1", "lru", cleanup, ITM_DEFAULT_METHOD="ml_wt")
