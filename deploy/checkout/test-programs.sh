@@ -11,9 +11,11 @@ declare -A packages=(
     [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
     [pgbouncer]=pgbouncer [promtool]=prometheus [prometheus]=prometheus [caddy]=caddy [docker-compose]=docker-compose
     [ip]=iproute2 [make]=make [ab]=apache2-utils [fio]=fio [hyperfine]=hyperfine [wrk]=wrk [valgrind]=valgrind [pcre2-config]=libpcre2-dev
+    [perf]=linux-perf [ld.gold]=binutils [ld.lld]=lld [apxs]=apache2-dev [siege]=siege [man2html]=man2html-base
 )
 missing=()
 # packages without a program
+[ -e /usr/sbin/apache2 ] || missing+=(apache2-bin)
 [ -e /usr/include/expat.h ] || missing+=(libexpat1-dev)
 [ -e /usr/include/benchmark/benchmark.h ] || missing+=(libbenchmark-dev)
 for program in "${!packages[@]}"; do
