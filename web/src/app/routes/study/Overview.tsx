@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { useCallback, useMemo, useState, type ReactNode } from "react";
 import { Card } from "@/components/Card";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
+import { ContextTable } from "@/features/studies/ContextTable";
 import { CheckButton } from "@/features/studies/FinalCheck";
 import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
@@ -43,7 +44,8 @@ export function Overview({ study, trials, analysis, sampled, view, onView, mayTu
   const open = study.state === "ACTIVE" && study.search_end_reason === "";
   return (
     <>
-      {hasBegun(study) && analysis !== undefined ? (
+      {analysis === undefined ? null : <ContextTable rows={analysis.contexts} spec={study.spec} />}
+      {hasBegun(study) && analysis !== undefined && analysis.contexts.length === 0 ? (
         <div className={styles.answer}>
           <Card title={t`Gain over the default`} actions={mayTune && analysis.best.length > 0 ? <CheckButton study={study} /> : undefined}>
             <Gain analysis={analysis} study={study} />
