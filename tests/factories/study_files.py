@@ -34,6 +34,11 @@ GOOD = {
     "json": '{"parameters": {"x": {"type": "bool"}}, "objectives": [{"maximize": "rate"}]}',
     "whole": WHOLE,
     "several objectives": PARAMETERS + "objectives: [{minimize: seconds, unit: s}, {maximize: rate}]\n",
+    "context": BASE.replace(
+        OBJECTIVES,
+        "context: {load: {type: categorical, values: [idle, high]}, hit: {type: float, "
+        "min: 0, max: 1, at: [0.6, 0.9]}}\n" + OBJECTIVES,
+    ),
     "final check": BASE + "final_check: true\n",
     "no final check": BASE + "final_check: false\n",
     "nothing given": BASE + "resampling:\nstopping: null\nbudget:\n",
@@ -102,6 +107,20 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
     ),
     "a description without quotes": (BASE + "description: 5\n", "description", "5 is not allowed. Use a text", 3),
     "a key twice": (BASE + "seed: 1\nseed: 2\n", "seed", "the key appears twice", 4),
+    "a context that is a parameter": (BASE + "context: {x: {at: [0.5]}}\n", "context.x", "'x'", 3),
+    "an unknown context variable": (BASE + "context: {load: {at: [0.5]}}\n", "context.load.type", "missing", 3),
+    "a context without values": (
+        BASE + "context: {load: {type: float, min: 0, max: 1}}\n",
+        "context.load.at",
+        "too many values",
+        3,
+    ),
+    "a context value out of range": (
+        BASE + "context:\n  load: {type: float, min: 0, max: 1, at: [2]}\n",
+        "context.load.at[0]",
+        "2",
+        4,
+    ),
     "no YAML": ("a: [1\n", "file", "The file cannot be read: line 2", 2),
     "a list": ("- a\n", "file", "must be a mapping", 1),
     "nothing": ("", "file", "The file is empty", None),
