@@ -500,13 +500,19 @@ class Study:
 
         Raises:
             NotFound: no trial is COMPLETED yet (`no_completed_trial`).
-            Conflict: the study has several objectives (`several_objectives`). Use `pareto_front` instead.
+            Conflict: the study has several objectives (`several_objectives`): use `pareto_front`. Or it has a context
+                (`several_contexts`): use `best`.
         """
         if len(self.objectives) > 1:
             raise Conflict(
                 "several_objectives",
                 f"Study {self.name} has {len(self.objectives)} objectives, so it has no single best trial:"
                 " use pareto_front() instead.",
+            )
+        if self.spec.context:
+            raise Conflict(
+                "several_contexts",
+                f"The best configuration of study {self.name} depends on the context: use best(context) instead.",
             )
         best = self.best_trials
         if not best:

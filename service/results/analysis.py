@@ -340,12 +340,18 @@ def _summarise_contexts(
 
 
 def _checked_contexts(study: Study, memory: _Memory) -> dict[Any, ContextCheck]:
-    """Return the results of the last final check that is over, by context, as far as the space still has them."""
+    """Return the results of the last final check that is over, by context, as far as they still hold.
+
+    The space may have lost the configuration, and the system may have changed since in this context.
+    """
     spec = spec_of(study)
+    began = {**(study.final_check or {}), **(study.verdict or {})}.get("after", 0)
     found: dict[Any, ContextCheck] = {}
     for data in (study.verdict or {}).get("contexts", ()):
         one = ContextCheck.from_json(data)
         best = spec.present(one.configuration)
+        if best is not None and spec.is_stale(began + 1, best):
+            continue
         if best is not None and actions.configuration_key(study, best) in memory.estimates:
             found[context_key(spec.problem.context.of(best))] = replace(one, configuration=best)
     return found

@@ -8,6 +8,7 @@ of them share the algorithm.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -42,11 +43,14 @@ class ContextualTuner(Tuner):
     """
 
     def __init__(self, problem: Problem, method: Method) -> None:
-        """Raises InvalidInput as `Method.completed` does, and (`algorithm.name`) for an algorithm without contexts."""
+        """Raises InvalidInput as `Method.completed` does, and for a method that cannot handle a context."""
         super().__init__(problem, method)
         if self.choice.name not in CAPABLE:
             allowed = f"an algorithm that can handle a context: {', '.join(CAPABLE)}"
             raise InvalidInput("algorithm.name", self.choice.name, allowed, problem="cannot handle a context")
+        if self.method.stopping is not None and self.method.stopping.needs_prediction:
+            allowed = "rules that need no model, for a study with a context"
+            raise InvalidInput("stopping", json.dumps(self.method.stopping.to_json()), allowed)
         self.uses_history = True
         contexts = problem.context.table()
         own = replace(

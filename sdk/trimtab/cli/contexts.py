@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 import trimtab
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
-from trimtab.cli.output import out, say, shown, table, to_json
-from trimtab.context import ContextRow, ContextTable
+from trimtab.cli.output import print_contexts, say, to_json
+from trimtab.context import ContextTable
 from trimtab.errors import InvalidInput
 from trimtab.follow import (
     CONFIRMATIONS,
@@ -64,7 +63,7 @@ def best(
     if context:
         found = ContextTable(found.study, found.revision, (found.lookup(_given(context)),))
     if form is Form.TABLE and to is None:
-        _print(found)
+        print_contexts(found)
         return
     text = to_json(found.to_json()) if form is Form.JSON else _yaml(found)
     if to is None:
@@ -113,7 +112,7 @@ def follow(
                 say(f"error: {error}")
                 raise typer.Exit(1) from error
             if row is not None:
-                _print(ContextTable(name, 0, (row,)))
+                print_contexts(ContextTable(name, 0, (row,)))
             return
         say(f"Following the context of study {name} every {interval:g} s. Ctrl-C ends it.")
         try:
@@ -134,22 +133,6 @@ def _given(texts: list[str]) -> dict[str, object]:
             plain = value
         found[name] = plain if isinstance(plain, bool | int | float) else value
     return found
-
-
-def _print(found: ContextTable) -> None:
-    contexts = list(found.rows[0].context)
-    settings = list(dict.fromkeys(name for row in found.rows for name in row.settings))
-    shown_table = table(*contexts, *settings, "verdict")
-    for row in found.rows:
-        cells = [shown(row.context[name]) for name in contexts]
-        cells += [shown(row.settings[name]) if name in row.settings else "" for name in settings]
-        shown_table.add_row(*map(Text, cells), Text(_verdict(row)))
-    out.print(shown_table)
-
-
-def _verdict(row: ContextRow) -> str:
-    text = "not measured yet" if row.verdict is None else row.verdict.text
-    return f"default: {text}" if row.is_default else text
 
 
 def _yaml(found: ContextTable) -> str:

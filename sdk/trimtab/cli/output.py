@@ -20,6 +20,7 @@ from trimtab.objective import Maximize, Objective
 from trimtab.trial import Trial, TrialState
 
 if TYPE_CHECKING:
+    from trimtab.context import ContextRow, ContextTable
     from trimtab.method import Effects, ObjectiveGain, ParetoVerdict, Verdict
     from trimtab.study import Study
 
@@ -178,6 +179,9 @@ def print_best(study: "Study") -> bool:
     if not best:
         say_none(study)
         return False
+    if study.spec.context:
+        print_contexts(study.context_table())
+        return True
     verdict = study.verdict
     if verdict is not None:
         out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
@@ -203,6 +207,23 @@ def print_best(study: "Study") -> bool:
         columns.append((f"{trial.number} (default)" if is_default else str(trial.number), trial))
     _print_trials(study, columns)
     return True
+
+
+def print_contexts(found: "ContextTable") -> None:
+    """Print the recommendations of a study with a context, a row for each context."""
+    contexts = list(found.rows[0].context)
+    settings = list(dict.fromkeys(name for row in found.rows for name in row.settings))
+    shown_table = table(*contexts, *settings, "verdict")
+    for row in found.rows:
+        cells = [shown(row.context[name]) for name in contexts]
+        cells += [shown(row.settings[name]) if name in row.settings else "" for name in settings]
+        shown_table.add_row(*map(Text, cells), Text(_verdict_of(row)))
+    out.print(shown_table)
+
+
+def _verdict_of(row: "ContextRow") -> str:
+    text = "not measured yet" if row.verdict is None else row.verdict.text
+    return f"default: {text}" if row.is_default else text
 
 
 def _print_trials(study: "Study", trials: Sequence[tuple[str, Trial]]) -> None:
