@@ -33,6 +33,8 @@ FOLLOW_EXAMPLES = (
     "`trimtab follow proxy --context-command ./load.sh --apply-command ./apply.py --once`"
 )
 
+RETRY_SECONDS = 5.0
+
 Name = Annotated[str, typer.Argument(help="The study's name.", autocompletion=study_names)]
 
 
@@ -95,7 +97,8 @@ def follow(
     The commands run without a shell. While the service is away, the last table stays in use.
     """
     read, apply = context_of_command(context_command), settings_to_command(apply_command)
-    with trimtab.Client() as client:
+    # A controller that waits long for the service could not follow the context meanwhile.
+    with trimtab.Client(retry_seconds=RETRY_SECONDS) as client:
         study: trimtab.Study | None = None
 
         def fetch() -> ContextTable:
