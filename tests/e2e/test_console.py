@@ -7,6 +7,7 @@ import re
 import signal
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -163,6 +164,7 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     gain = page.get_by_role("region", name="Gain over the default")
     expect(gain).to_contain_text("75.0 % better")
     expect(gain).to_contain_text("500 ms")
+    gain.get_by_text("How is this known?").click()
     see(page, "2 different configurations were measured in a continuous space.")
     chart = page.get_by_role("img", name="seconds of 2 completed trials; the best single run is 500 ms, trial 2")
     expect(chart).to_be_visible()
@@ -211,6 +213,17 @@ def test_the_best_configuration_is_taken_away(page: Page, api: Api) -> None:
     best.get_by_role("button", name="Copy as JSON").click()
     expect(best.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText().then(JSON.parse)") == {"x": 0.5, "n": 8, "huge": True}
+    best.get_by_role("button", name="Use this configuration").click()
+    dialogue = page.get_by_role("dialog", name="Use this configuration")
+    for form, text in (
+        ("Command line", "--x=0.5 --n=8 --huge=true"),
+        ("Environment", "x=0.5\nn=8\nhuge=true\n"),
+        ("YAML", "x: 0.5\nn: 8\nhuge: true\n"),
+        ("Difference", "n: 4 → 8\nhuge: false → true\n"),
+    ):
+        dialogue.get_by_role("radio", name=form).click()
+        dialogue.get_by_role("button", name="Copy").click()
+        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=text)
 
 
 def test_a_study_is_paused_resumed_and_stopped(page: Page, api: Api) -> None:
@@ -258,8 +271,39 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     expect(numbers.first).to_have_text("55")
     table.get_by_role("button", name="seconds").click()
     expect(numbers.first).to_have_text("1")
+    table.get_by_label("Condition on a column").fill("x>0.52")
+    table.get_by_role("button", name="Filter", exact=True).click()
+    table.get_by_label("Condition on a column").fill("seconds <= 46")
+    page.keyboard.press("Enter")
+    expect(numbers).to_have_text(["54", "55"])
+    expect(table).to_contain_text("2 trials meet the filter.")
+    # The address holds filter and order, and a view keeps them under a name.
+    page.reload()
+    expect(numbers).to_have_text(["54", "55"])
+    table.get_by_role("button", name="Views").click()
+    page.get_by_label("Name of the present view").fill("fast")
+    page.get_by_role("button", name="Save view").click()
+    page.keyboard.press("Escape")
+    table.get_by_role("button", name="Remove the condition seconds <= 46").click()
+    expect(table).to_contain_text("3 trials meet the filter.")
+    table.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="fast", exact=True).click()
+    expect(numbers).to_have_text(["54", "55"])
+    table.get_by_label("Select all trials of this page").check()
+    with page.expect_download() as saved:
+        table.get_by_role("button", name="Export as CSV").click()
+    assert [row.split(",")[0] for row in Path(saved.value.path()).read_text().split()] == ["number", "54", "55"]
+    table.get_by_role("button", name="Clear selection").click()
+    table.get_by_label("Condition on a column").fill("speed > 1")
+    page.keyboard.press("Enter")
+    expect(table.get_by_role("alert")).to_contain_text("Use COLUMN OPERATOR VALUE")
+    for name in ("x > 0.52", "seconds <= 46", "speed > 1"):
+        table.get_by_role("button", name=f"Remove the condition {name}").click()
     table.get_by_label("Filter by state").select_option("ACTIVE")
     expect(numbers).to_have_text(["56"])
+    table.get_by_label("Select trial 56").check()
+    table.get_by_role("button", name="Stop 1 trial").click()
+    expect(table).to_contain_text("No trial meets the filter.")
 
 
 def test_the_list_shows_state_progress_best_value_and_gain(page: Page, api: Api) -> None:
@@ -269,7 +313,7 @@ def test_the_list_shows_state_progress_best_value_and_gain(page: Page, api: Api)
     page.goto("/studies")
     page.get_by_label("Search studies").fill(name)
     line = page.get_by_role("row").filter(has=page.get_by_role("link", name=name))
-    for text in ("active", "random", "2 / 20", "1 s", "75.0 %", "just now", "administrator"):
+    for text in ("active", "random", "2 of 20", "1 s", "75.0 %", "just now", "administrator"):
         expect(line).to_contain_text(text)
     page.get_by_role("radio", name="Ended").click()
     see(page, "No matching studies")

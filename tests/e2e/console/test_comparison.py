@@ -18,6 +18,7 @@ def test_home_shows_running_studies_gains_and_studies_that_need_attention(page: 
     attention = page.get_by_role("region", name="Needs attention")
     expect(attention).to_contain_text("No space left on device")
     expect(attention).to_contain_text("No agent is available for its trials")
+    expect(attention).not_to_contain_text("bowl-2")
     expect(page.get_by_role("region", name="Running")).to_contain_text("bowl-2")
     finished = page.get_by_role("region", name="Finished").get_by_role("listitem").filter(has_text="io-path-2")
     expect(finished).to_contain_text("% better")
@@ -65,7 +66,17 @@ def test_studies_are_compared_and_tagged(page: Page, api: Rest) -> None:
         "img", name=re.compile("Best single run of seconds so far: io-path-1: .* s, io-path-2: .* s")
     )
     expect(chart.locator("canvas")).to_be_visible()
-    expect(page.get_by_role("row").filter(has_text="io-path-2").get_by_role("cell").last).to_have_text("24")
+    results = page.get_by_role("region", name="Results")
+    expect(results.get_by_role("row").filter(has_text="io-path-2").get_by_role("cell").last).to_have_text("24")
+    answer = page.get_by_role("region", name="Is it better?")
+    expect(answer).to_contain_text("Is io-path-2 better than io-path-1 in seconds?")
+    # Each recommended configuration was measured once.
+    expect(answer).to_contain_text("This is not yet known.")
+    settings = page.get_by_role("region", name="Settings that differ")
+    expect(settings.get_by_role("row", name="budget.max_trials 30 24")).to_be_visible()
+    configurations = page.get_by_role("region", name="Recommended configurations")
+    found = [api("GET", f"/studies/{name}/analysis")["best"][0]["params"]["threads"] for name in ("io-path-1", "io-path-2")]
+    expect(configurations.get_by_role("row", name=f"threads {found[0]} {found[1]} 8")).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as SVG: io-path-1-io-path-2-seconds").click()
     assert "io-path-2" in Path(saved.value.path()).read_text()
@@ -73,7 +84,7 @@ def test_studies_are_compared_and_tagged(page: Page, api: Rest) -> None:
 
 def test_compared_studies_are_chosen_on_the_page_and_kept_in_the_address(page: Page) -> None:
     compared = page.get_by_role("list", name="Compared studies")
-    lines = page.get_by_role("table").get_by_role("rowheader")
+    lines = page.get_by_role("region", name="Results").get_by_role("rowheader")
     # One that is not there hides none of the others.
     page.goto("/compare?study=io-path-1&study=never-was&study=io-path-2")
     expect(lines).to_have_text(["io-path-1", "io-path-2"])

@@ -211,7 +211,7 @@ def test_a_study_that_has_ended_is_checked_and_continued_in_the_console(page: Pa
     gain = page.get_by_role("region", name="Gain over the default")
     page.goto(f"/studies/{name}")
     expect(gain).not_to_contain_text("Final check,")
-    page.get_by_role("button", name="Final check").click()
+    page.get_by_role("button", name="Run the final check").click()
     dialogue = page.get_by_role("dialog", name=f"Final check of {name}")
     dialogue.get_by_label("Trials at most").fill("4")
     dialogue.get_by_role("button", name="Start check").click()

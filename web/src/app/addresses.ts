@@ -92,11 +92,9 @@ export function studySearch({ tab, metric, show, across, scale, sort, state, rea
   return {
     tab: STUDY_TABS.find((one) => one === tab && one !== "overview"),
     metric: text(metric),
-    /* eslint-disable lingui/no-unlocalized-strings -- parts of addresses */
     show: show === "configurations" ? show : undefined,
     across: across === "time" ? across : undefined,
     scale: scale === "log" ? scale : undefined,
-    /* eslint-enable lingui/no-unlocalized-strings */
     // The service refuses an unknown order, state or condition and names those that it knows.
     sort: text(sort),
     state: text(state),

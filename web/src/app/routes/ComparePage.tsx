@@ -1,6 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { Card } from "@/components/Card";
 import { SelectField } from "@/components/Field";
 import { GainText } from "@/components/GainText";
 import { Empty, Loading, Problem } from "@/components/Message";
@@ -8,6 +9,7 @@ import table from "@/components/Table.module.css";
 import { comparisonQuery, MOST_COMPARED } from "@/features/studies/api";
 import { ComparedStudies } from "@/features/studies/ComparedStudies";
 import { ComparisonChart } from "@/features/studies/ComparisonChart";
+import { Answers, ConfigurationDifferences, SettingDifferences } from "@/features/studies/Differences";
 import { ApiError, type Comparison } from "@/lib/api/client";
 import { formatList, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { useTitle } from "@/lib/title";
@@ -75,10 +77,26 @@ function noneExists(error: Error | null): boolean {
   return error instanceof ApiError && error.code === "study_not_found";
 }
 
-/** Show the curves, and the verdict of each study as a table. */
+/** Show which study is better, the verdict of each, what differs, and the curves. */
 function Compared({ comparison }: { comparison: Comparison }) {
   return (
     <>
+      {comparison.better.length === 0 ? null : (
+        <Card title={t`Is it better?`}>
+          <Answers comparison={comparison} />
+        </Card>
+      )}
+      <Results comparison={comparison} />
+      {comparison.curves.length < 2 ? null : (
+        <>
+          <Card title={t`Recommended configurations`} flush>
+            <ConfigurationDifferences comparison={comparison} />
+          </Card>
+          <Card title={t`Settings that differ`} flush>
+            <SettingDifferences comparison={comparison} />
+          </Card>
+        </>
+      )}
       {comparison.curves.some(({ trials }) => trials > 0) ? (
         <ComparisonChart comparison={comparison} />
       ) : (
@@ -86,52 +104,57 @@ function Compared({ comparison }: { comparison: Comparison }) {
           <Empty title={t`No measurements yet`} />
         </div>
       )}
-      <div className={styles.panel}>
-        <table className={table.table}>
-          <thead>
-            <tr>
-              <th scope="col">{t`Study`}</th>
-              <th scope="col" className={table.number}>
-                {t`Default`}
-              </th>
-              <th scope="col" className={table.number}>
-                {t`Recommended`}
-              </th>
-              <th scope="col">{t`Gain`}</th>
-              <th scope="col" className={table.number}>
-                {t`Trials`}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {comparison.curves.map(({ study: name, unit, objective, trials }) => {
-              const shown = (value: number | null | undefined) => (value === undefined || value === null ? "—" : formatMetric(value, unitOf({ metric: comparison.metric, unit })));
-              return (
-                <tr key={name}>
-                  <th scope="row">
-                    <Link to="/studies/$name" params={{ name }}>
-                      {name}
-                    </Link>
-                  </th>
-                  <td data-label={t`Default`} className={table.number}>
-                    {shown(objective?.default)}
-                  </td>
-                  <td data-label={t`Recommended`} className={table.number}>
-                    {shown(objective?.best)}
-                  </td>
-                  <td data-label={t`Gain`}>{objective === null ? "—" : <GainText objective={objective} />}</td>
-                  <td data-label={t`Trials`} className={table.number}>
-                    {formatNumber(trials)}
-                  </td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </div>
       <p className={styles.soft}>
         {t`The chart shows single measurements, which include noise. The table shows what each study recommends, and how certain its gain is.`}
       </p>
     </>
+  );
+}
+
+function Results({ comparison }: { comparison: Comparison }) {
+  return (
+    <section className={styles.panel} aria-label={t`Results`}>
+      <table className={table.table}>
+        <thead>
+          <tr>
+            <th scope="col">{t`Study`}</th>
+            <th scope="col" className={table.number}>
+              {t`Default`}
+            </th>
+            <th scope="col" className={table.number}>
+              {t`Recommended`}
+            </th>
+            <th scope="col">{t`Gain`}</th>
+            <th scope="col" className={table.number}>
+              {t`Trials`}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {comparison.curves.map(({ study: name, unit, objective, trials }) => {
+            const shown = (value: number | null | undefined) => (value === undefined || value === null ? "—" : formatMetric(value, unitOf({ metric: comparison.metric, unit })));
+            return (
+              <tr key={name}>
+                <th scope="row">
+                  <Link to="/studies/$name" params={{ name }}>
+                    {name}
+                  </Link>
+                </th>
+                <td data-label={t`Default`} className={table.number}>
+                  {shown(objective?.default)}
+                </td>
+                <td data-label={t`Recommended`} className={table.number}>
+                  {shown(objective?.best)}
+                </td>
+                <td data-label={t`Gain`}>{objective === null ? "—" : <GainText objective={objective} />}</td>
+                <td data-label={t`Trials`} className={table.number}>
+                  {formatNumber(trials)}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
   );
 }

@@ -4,11 +4,16 @@ import { useCallback, useMemo, useState } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { axis, frame, isolines, shade } from "@/components/plot";
+import { Segments } from "@/components/Segments";
 import { Select } from "@/components/Select";
 import type { Objective, ObjectiveInsight, Parameter, Scalar, StudySpec, Surface, Trial } from "@/lib/api/client";
 import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isNumeric, placeOf, ticksOf, type Tick } from "@/lib/scale";
+import { uniform } from "@/lib/uniform";
 import styles from "./analysis.module.css";
+import { ranksOf } from "./ranks";
+
+type Kind = "model" | "ranks";
 
 const MOST_POINTS = 1500;
 
@@ -23,6 +28,7 @@ interface Props {
 /** Plot the model over two parameters, with the others as in the best configuration, and the trials. */
 export function Contour({ study, spec, objective, insight, trials }: Props) {
   const [chosen, choose] = useState("");
+  const [kind, setKind] = useState<Kind>("model");
   const ordered = useMemo(() => [...insight.surfaces].sort((a, b) => b.importance - a.importance), [insight]);
   const surface = ordered.find((one) => nameOf(one) === chosen) ?? ordered[0];
   if (surface === undefined) return <p className={styles.note}>{t`This chart needs two parameters.`}</p>;
@@ -36,8 +42,17 @@ export function Contour({ study, spec, objective, insight, trials }: Props) {
           onChange={choose}
           options={ordered.map((one) => ({ value: nameOf(one), text: t`${one.first} and ${one.second} (${formatPercent(one.importance)} together)` }))}
         />
+        <Segments
+          label={t`Colour`}
+          value={kind}
+          onChange={setKind}
+          options={[
+            { value: "model", text: t`Model` },
+            { value: "ranks", text: t`Ranks of trials` },
+          ]}
+        />
       </div>
-      <Plane key={nameOf(surface)} study={study} spec={spec} objective={objective} insight={insight} surface={surface} trials={trials} />
+      <Plane key={nameOf(surface)} kind={kind} study={study} spec={spec} objective={objective} insight={insight} surface={surface} trials={trials} />
     </>
   );
 }
@@ -46,7 +61,7 @@ function nameOf({ first, second }: Surface): string {
   return `${first} ${second}`;
 }
 
-function Plane({ study, spec, objective, insight, surface, trials }: Props & { surface: Surface }) {
+function Plane({ study, spec, objective, insight, surface, trials, kind }: Props & { surface: Surface; kind: Kind }) {
   const unit = unitOf(objective);
   const pair = parametersOf(spec, surface);
   const measured = useMemo(() => trials.filter(({ state }) => state === "COMPLETED").length, [trials]);
@@ -55,8 +70,8 @@ function Plane({ study, spec, objective, insight, surface, trials }: Props & { s
     return [Math.min(...values), Math.max(...values)];
   }, [surface]);
   const option = useCallback(
-    (palette: Palette) => planeOption(palette, { spec, surface, trials, insight, metric: objective.metric, unit, low, high }),
-    [spec, surface, trials, insight, objective, unit, low, high],
+    (palette: Palette) => planeOption(palette, { kind, spec, surface, trials, insight, objective, unit, low, high }),
+    [kind, spec, surface, trials, insight, objective, unit, low, high],
   );
   return (
     <>
@@ -67,13 +82,13 @@ function Plane({ study, spec, objective, insight, surface, trials }: Props & { s
         option={option}
       />
       <div className={styles.key}>
-        <span>{formatMetric(low, unit)}</span>
+        <span>{kind === "ranks" ? t`best trial` : formatMetric(low, unit)}</span>
         <span className={styles.ramp} aria-hidden="true" />
-        <span>{formatMetric(high, unit)}</span>
+        <span>{kind === "ranks" ? t`worst trial` : formatMetric(high, unit)}</span>
         <span className={styles.soft}>
-          {t`expected ${objective.metric}; dots: trials, with any values of the other parameters; circle: the best configuration`}
-          {pair.every(isNumeric) ? t`; lines: equal values, with labels` : ""}
-          {measured > MOST_POINTS ? t`; only the latest ${formatNumber(MOST_POINTS)} trials are shown` : ""}
+          {kind === "ranks" ? t`dots: trials by the rank of ${objective.metric}, with any values of the other parameters; circle: the best configuration` : t`expected ${objective.metric}; dots: trials, with any values of the other parameters; circle: the best configuration`}
+          {kind === "model" && pair.every(isNumeric) ? t`; lines: equal values, with labels` : ""}
+          {measured > MOST_POINTS ? t`; a uniform sample of ${formatNumber(MOST_POINTS)} trials is shown` : ""}
         </span>
       </div>
     </>
@@ -85,11 +100,12 @@ function parametersOf(spec: StudySpec, { first, second }: Surface): Parameter[] 
 }
 
 interface PlaneInput {
+  kind: Kind;
   spec: StudySpec;
   surface: Surface;
   trials: Trial[];
   insight: ObjectiveInsight;
-  metric: string;
+  objective: Objective;
   unit: string;
   low: number;
   high: number;
@@ -105,20 +121,25 @@ interface Drawing {
   value: (dimension: number) => number;
 }
 
-function planeOption(palette: Palette, { spec, surface, trials, insight, metric, unit, low, high }: PlaneInput): EChartsOption {
+function planeOption(palette: Palette, { kind, spec, surface, trials, insight, objective, unit, low, high }: PlaneInput): EChartsOption {
+  const { metric } = objective;
   const [first, second] = parametersOf(spec, surface);
   if (first === undefined || second === undefined) return {};
   const [columns, rows] = [edges(first, surface.first_levels), edges(second, surface.second_levels)];
   const cells = surface.mean.flatMap((line, i) =>
     line.map((value, j) => [columns[i]?.[0] ?? 0, columns[i]?.[1] ?? 1, rows[j]?.[0] ?? 0, rows[j]?.[1] ?? 1, value, i, j]),
   );
-  const points = trials
-    .filter(({ state }) => state === "COMPLETED")
-    .slice(-MOST_POINTS)
-    .flatMap(({ number, params, metrics }) => {
+  const points = uniform(
+    trials.filter(({ state }) => state === "COMPLETED"),
+    MOST_POINTS,
+  ).flatMap(({ number, params, metrics }) => {
       const [x, y] = [placeOf(first, params[first.name]), placeOf(second, params[second.name])];
       return x === null || y === null ? [] : [[x, y, number, metrics?.[metric] ?? NaN]];
     });
+  const ranks = ranksOf(
+    points.map(([, , , value = NaN]) => value),
+    objective.goal,
+  );
   const best = [placeOf(first, insight.best[first.name]), placeOf(second, insight.best[second.name])];
   return {
     ...frame(palette),
@@ -139,7 +160,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
       {
         type: "custom",
         id: "model",
-        data: cells,
+        data: kind === "model" ? cells : [],
         encode: { x: [0, 1], y: [2, 3] },
         renderItem: (_, raw) => {
           const api = raw as unknown as Drawing;
@@ -153,7 +174,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
         },
       },
       // Lines need two numeric axes: there is nothing between two choices.
-      ...(isNumeric(first) && isNumeric(second)
+      ...(kind === "model" && isNumeric(first) && isNumeric(second)
         ? [
             {
               id: "lines",
@@ -168,16 +189,17 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
       {
         type: "scatter",
         id: "trials",
-        data: points,
-        symbolSize: points.length > 500 ? 4 : 6,
-        itemStyle: { color: "rgb(255 255 255 / 75%)", borderColor: "rgb(0 0 0 / 65%)", borderWidth: 1 },
+        data: points.map((value, index) => (kind === "model" ? { value } : { value, itemStyle: { color: shade(palette.scale, ranks[index] ?? 0) } })),
+        symbolSize: (points.length > 500 ? 4 : 6) + (kind === "model" ? 0 : 3),
+        itemStyle: { color: "rgb(255 255 255 / 75%)", borderColor: "rgb(0 0 0 / 65%)", borderWidth: kind === "model" ? 1 : 0.5 },
       },
       {
         type: "scatter",
         id: "best",
         data: best.includes(null) ? [] : [best],
         symbolSize: 18,
-        itemStyle: { color: "transparent", borderColor: "#ffffff", borderWidth: 3, shadowBlur: 3, shadowColor: "#000000" },
+        // White is visible on the colours of the model, and the text colour without them.
+        itemStyle: kind === "model" ? { color: "transparent", borderColor: "#ffffff", borderWidth: 3, shadowBlur: 3, shadowColor: "#000000" } : { color: "transparent", borderColor: palette.text, borderWidth: 2 },
       },
     ],
   };

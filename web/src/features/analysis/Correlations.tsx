@@ -6,8 +6,21 @@ import type { Dependence, InsightData, Objective } from "@/lib/api/client";
 import { formatFixed, formatPercent, formatNumber } from "@/lib/format";
 import styles from "./analysis.module.css";
 
-/** Show the correlations of the objectives, and which objectives are linear functions of others. */
-export function Correlations({ objectives, data }: { objectives: Objective[]; data: InsightData }) {
+/** Show the correlations of the objectives, and which objectives are linear functions of others; nothing if chance explains all of them. */
+export function Correlations({ objectives, data, configurations }: { objectives: Objective[]; data: InsightData; configurations: number }) {
+  if (data.dependences.length === 0 && !isTelling(data.correlations, configurations)) return null;
+  if (objectives.length === 2 && data.dependences.length === 0) {
+    const value = data.correlations[0]?.[1] ?? 0;
+    return (
+      <Card title={t`Relations between objectives`}>
+        <p>
+          {value > 0
+            ? t`The Pearson correlation of ${objectives[0]?.metric ?? ""} and ${objectives[1]?.metric ?? ""} is ${formatFixed(value, 2)} over ${formatNumber(configurations)} configurations: they increase together.`
+            : t`The Pearson correlation of ${objectives[0]?.metric ?? ""} and ${objectives[1]?.metric ?? ""} is ${formatFixed(value, 2)} over ${formatNumber(configurations)} configurations: one increases where the other decreases.`}
+        </p>
+      </Card>
+    );
+  }
   return (
     <Card title={t`Relations between objectives`}>
       <Wide label={t`Correlations`}>
@@ -46,6 +59,13 @@ export function Correlations({ objectives, data }: { objectives: Objective[]; da
       {data.dependences.length === 0 ? <p className={styles.note}>{t`No objective is a linear function of the others. The table shows Pearson correlations over configurations.`}</p> : null}
     </Card>
   );
+}
+
+/** Return whether a correlation is so far from zero that chance alone gives it in less than 5 % of cases (Fisher's transformation). */
+function isTelling(correlations: InsightData["correlations"], configurations: number): boolean {
+  if (configurations < 4) return false;
+  const limit = 1.96 / Math.sqrt(configurations - 3);
+  return correlations.some((row, first) => row.some((value, second) => first < second && value !== null && Math.atanh(Math.min(Math.abs(value), 0.999999)) > limit));
 }
 
 function Correlation({ value, own }: { value: number | null; own: boolean }) {

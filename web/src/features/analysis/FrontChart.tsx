@@ -4,8 +4,9 @@ import { useCallback, useMemo } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
-import type { Objective } from "@/lib/api/client";
-import { formatMetric, formatNumber, unitOf } from "@/lib/format";
+import type { Objective, Parameter } from "@/lib/api/client";
+import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
+import { colouring } from "./colouring";
 import { frontOf, type Point } from "./front";
 import { usePick } from "./usePick";
 
@@ -15,11 +16,15 @@ interface Props {
   second: Objective;
   points: Point[];
   standard: number | undefined;
+  /** The parameter whose values give the colours; undefined: only the front is marked. */
+  colour?: Parameter | undefined;
+  /** Whether the chart is as wide as the page. */
+  wide?: boolean;
   onPick: (trial: number) => void;
 }
 
 /** Plot two objectives against each other, with their Pareto front. */
-export function FrontChart({ study, first, second, points, standard, onPick }: Props) {
+export function FrontChart({ study, first, second, points, standard, colour, wide = false, onPick }: Props) {
   const front = useMemo(
     () =>
       frontOf(
@@ -28,21 +33,32 @@ export function FrontChart({ study, first, second, points, standard, onPick }: P
       ),
     [points, first, second],
   );
-  const option = useCallback((palette: Palette) => frontOption(palette, first, second, points, front, standard), [first, second, points, front, standard]);
+  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, standard, colour }), [first, second, points, front, standard, colour]);
   const pick = usePick(onPick);
   return (
     <Chart
       name={`${study}-front-${first.metric}-${second.metric}`}
       label={t`${second.metric} against ${first.metric} of ${plural(points.length, { one: "# configuration", other: "# configurations" })}; ${formatNumber(front.length)} are on the Pareto front.`}
-      height={300}
+      height={wide ? 460 : 320}
       option={option}
       onPick={pick}
     />
   );
 }
 
-function frontOption(palette: Palette, first: Objective, second: Objective, points: Point[], front: number[], standard: number | undefined): EChartsOption {
+interface FrontInput {
+  first: Objective;
+  second: Objective;
+  points: Point[];
+  front: number[];
+  standard: number | undefined;
+  colour: Parameter | undefined;
+}
+
+function frontOption(palette: Palette, { first, second, points, front, standard, colour }: FrontInput): EChartsOption {
   const at = ({ number, values }: Point) => [values[first.metric] ?? NaN, values[second.metric] ?? NaN, number];
+  const paint = colour === undefined ? undefined : colouring(palette, colour);
+  const item = (point: Point) => ({ value: at(point), itemStyle: paint === undefined ? {} : { color: paint(point.params?.[colour?.name ?? ""]), opacity: 0.9 } });
   const leads = new Set(front);
   const [color, other] = [palette.series[1] ?? palette.warn, palette.series[0] ?? palette.accent];
   const scale = (objective: Objective) => ({
@@ -59,21 +75,23 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
       formatter: (item) => {
         const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
         const trial = seriesId === "default" ? t`Trial ${value[2] ?? ""}, the default` : t`Trial ${value[2] ?? ""}`;
-        return `${trial}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}`;
+        const point = points.find(({ number }) => number === value[2]);
+        const coloured = colour === undefined ? "" : `\n${colour.name} ${formatValue(point?.params?.[colour.name])}`;
+        return `${trial}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}${coloured}`;
       },
     },
     xAxis: { ...scale(first), nameLocation: "middle", nameGap: 28 },
     yAxis: { ...scale(second), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: [
-      { type: "scatter", id: "dominated", data: points.filter((_, place) => !leads.has(place)).map(at), symbolSize: 6, itemStyle: { color: other, opacity: 0.4 } },
+      { type: "scatter", id: "dominated", data: points.filter((_, place) => !leads.has(place)).map(item), symbolSize: paint === undefined ? 6 : 8, itemStyle: { color: other, opacity: 0.4 } },
       {
         type: "line",
         id: "front",
         // In the order of the first objective, beginning with its best value.
         step: "end",
-        data: front.flatMap((place) => (points[place] === undefined ? [] : [at(points[place])])),
+        data: front.flatMap((place) => (points[place] === undefined ? [] : [item(points[place])])),
         symbol: "circle",
-        symbolSize: 9,
+        symbolSize: paint === undefined ? 9 : 12,
         lineStyle: { color, width: 1.5 },
         itemStyle: { color },
       },

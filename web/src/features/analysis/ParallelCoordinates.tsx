@@ -6,18 +6,22 @@ import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { Popover } from "@/components/Popover";
 import { frame, shade } from "@/components/plot";
-import { Wide } from "@/components/Wide";
+import { useWidth } from "@/components/useWidth";
 import type { Objective, Parameter, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { uniform } from "@/lib/uniform";
 import styles from "./analysis.module.css";
 import { axisOf } from "./axes";
 
-const FIRST = 8;
 const MOST_LINES = 1500;
-/** Pixels: about the width of a letter of an axis' name, the longest name, and the least distance between two axes. */
+/** Pixels: about the width of a letter of an axis' name, the longest name, and the usual distance between two axes. */
 const LETTER = 7;
 const LONGEST = 180;
-const NEAREST = 88;
+const USUAL = 110;
+/** The most parameters that are shown at first. */
+const FIRST = 8;
+/** Pixels: next to the outer axes, and above axes whose names are turned, since they do not fit side by side. */
+const [LEFT, RIGHT, TURNED] = [14, 62, 96];
 
 interface Props {
   study: string;
@@ -32,14 +36,22 @@ interface Props {
 /** Plot every trial as a line through its values. Dragging along an axis highlights the trials that pass there. */
 export function ParallelCoordinates({ study, spec, objective, trials, order, best }: Props) {
   const [chosen, choose] = useState<string[] | null>(null);
-  const shown = chosen ?? order.slice(0, FIRST);
+  const [place, width] = useWidth();
+  // As many parameters as fit, with the axis of the result, which is always shown.
+  const fitting = Math.min(FIRST, Math.max(2, Math.floor((width - LEFT - RIGHT) / USUAL)));
+  const shown = chosen ?? order.slice(0, fitting);
   const lines = useMemo(
-    () => trials.filter(({ state, metrics }) => state === "COMPLETED" && metrics?.[objective.metric] !== undefined).slice(-MOST_LINES),
+    () =>
+      uniform(
+        trials.filter(({ state, metrics }) => state === "COMPLETED" && metrics?.[objective.metric] !== undefined),
+        MOST_LINES,
+      ),
     [trials, objective],
   );
+  const completed = useMemo(() => trials.filter(({ state, metrics }) => state === "COMPLETED" && metrics?.[objective.metric] !== undefined).length, [trials, objective]);
   const parameters = useMemo(() => spec.space.parameters.filter(({ name }) => shown.includes(name)), [spec, shown]);
-  const distance = useMemo(() => spacing([...parameters.map(({ name }) => name), objective.metric]), [parameters, objective]);
-  const option = useCallback((palette: Palette) => parallelOption(palette, parameters, objective, lines, best), [parameters, objective, lines, best]);
+  const turned = spacing([...parameters.map(({ name }) => name), objective.metric]) * parameters.length > width - LEFT - RIGHT;
+  const option = useCallback((palette: Palette) => parallelOption(palette, parameters, objective, lines, best, turned), [parameters, objective, lines, best, turned]);
   return (
     <>
       <div className={styles.choice}>
@@ -68,19 +80,17 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
         </Popover>
         <span className={styles.soft}>
           {t`Drag along an axis to highlight the trials that pass there.`}{" "}
-          {lines.length === MOST_LINES ? t`Only the latest ${formatNumber(MOST_LINES)} trials are shown.` : ""}
+          {lines.length < completed ? t`A uniform sample of ${formatNumber(lines.length)} of ${formatNumber(completed)} trials is shown.` : ""}
         </span>
       </div>
-      <Wide label={t`Parallel coordinates`}>
-        <div style={{ minWidth: Math.max(320, distance * (parameters.length + 1)) }}>
-          <Chart
-            name={`${study}-parallel-${objective.metric}`}
-            label={t`${plural(lines.length, { one: "# trial as a line", other: "# trials as lines" })} through ${plural(parameters.length, { one: "# parameter", other: "# parameters" })} and ${objective.metric}.`}
-            height={340}
-            option={option}
-          />
-        </div>
-      </Wide>
+      <div ref={place}>
+        <Chart
+          name={`${study}-parallel-${objective.metric}`}
+          label={t`${plural(lines.length, { one: "# trial as a line", other: "# trials as lines" })} through ${plural(parameters.length, { one: "# parameter", other: "# parameters" })} and ${objective.metric}.`}
+          height={turned ? 400 : 340}
+          option={option}
+        />
+      </div>
     </>
   );
 }
@@ -93,10 +103,10 @@ function spacing(names: string[]): number {
     const [first, last] = [index === 0, index === widths.length - 2];
     return (widths[index] ?? 0) / (first ? 1 : 2) + width / (last ? 1 : 2);
   });
-  return Math.max(NEAREST, ...sides);
+  return Math.max(0, ...sides);
 }
 
-function parallelOption(palette: Palette, parameters: Parameter[], objective: Objective, trials: Trial[], best: ReadonlySet<number>): EChartsOption {
+function parallelOption(palette: Palette, parameters: Parameter[], objective: Objective, trials: Trial[], best: ReadonlySet<number>, turned: boolean): EChartsOption {
   const { metric } = objective;
   const unit = unitOf(objective);
   const values = trials.map(({ metrics }) => metrics?.[metric] ?? NaN);
@@ -108,8 +118,9 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
     axisLine: { lineStyle: { color: palette.soft } },
     axisTick: { lineStyle: { color: palette.line } },
     // The names of the outer axes extend inwards, since the plot ends there.
-    nameTextStyle: { color: palette.text, fontSize: 12, align: place },
-    nameTruncate: { maxWidth: LONGEST, ellipsis: "…" },
+    nameTextStyle: { color: palette.text, fontSize: 12, align: turned ? ("left" as const) : place },
+    ...(turned ? { nameRotate: 35 } : {}),
+    nameTruncate: { maxWidth: turned ? TURNED : LONGEST, ellipsis: "…" },
   });
   const axes = parameters.map((parameter) => axisOf(parameter, trials, text));
   const drawn = trials.map((trial, index) => {
@@ -132,7 +143,7 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
   return {
     ...frame(palette),
     tooltip: { show: false },
-    parallel: { left: 14, right: 62, top: 34, bottom: 18, parallelAxisDefault: { areaSelectStyle: { width: 18, color: palette.accent, borderColor: palette.accent, opacity: 0.25 } } },
+    parallel: { left: LEFT, right: RIGHT, top: turned ? TURNED : 34, bottom: 18, parallelAxisDefault: { areaSelectStyle: { width: 18, color: palette.accent, borderColor: palette.accent, opacity: 0.25 } } },
     parallelAxis: [
       ...axes.map(({ scale }, dim) => ({ dim, ...common(dim === 0 ? "left" : "center"), ...scale })),
       {

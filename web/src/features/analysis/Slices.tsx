@@ -9,6 +9,7 @@ import { Segments } from "@/components/Segments";
 import type { Effect, Objective, ObjectiveInsight, Parameter, StudySpec, Trial } from "@/lib/api/client";
 import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isLogarithmic, isNumeric } from "@/lib/scale";
+import { uniform } from "@/lib/uniform";
 import styles from "./analysis.module.css";
 
 const FIRST = 6;
@@ -66,7 +67,7 @@ export function Slices({ study, spec, objective, insight, trials }: Props) {
             ? t`The other parameters have the values of the best configuration. Estimated by the study’s Gaussian process.`
             : t`The other parameters have the values of the best configuration. Estimated by a regression forest.`}{" "}
         {t`Band and whiskers: two standard deviations of the model. Dots: trials, with any values of the other parameters; a few outliers may lie outside.`}{" "}
-        {measured > MOST_POINTS ? t`Only the latest ${formatNumber(MOST_POINTS)} trials are shown.` : ""}
+        {measured > MOST_POINTS ? t`A uniform sample of ${formatNumber(MOST_POINTS)} trials is shown.` : ""}
       </p>
     </>
   );
@@ -136,10 +137,10 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
     const index = effect.levels.findIndex((level) => level === value);
     return index < 0 ? null : index;
   };
-  const points = trials
-    .filter(({ state }) => state === "COMPLETED")
-    .slice(-MOST_POINTS)
-    .flatMap(({ number, params, metrics }) => {
+  const points = uniform(
+    trials.filter(({ state }) => state === "COMPLETED"),
+    MOST_POINTS,
+  ).flatMap(({ number, params, metrics }) => {
       const [x, y] = [at(params[effect.parameter]), metrics?.[metric]];
       return x === null || y === undefined ? [] : [[x, y, number]];
     });

@@ -1,7 +1,12 @@
 import { t } from "@lingui/core/macro";
+import { useState } from "react";
 import { Card } from "@/components/Card";
 import { Legend } from "@/components/Legend";
-import type { InsightData, Objective } from "@/lib/api/client";
+import { Select } from "@/components/Select";
+import type { InsightData, Objective, Parameter } from "@/lib/api/client";
+import { formatValue } from "@/lib/format";
+import { choicesOf, ticksOf } from "@/lib/scale";
+import { isScaled } from "./colouring";
 import { Correlations } from "./Correlations";
 import { Cube } from "./Cube";
 import type { Point } from "./front";
@@ -9,6 +14,8 @@ import { FrontChart } from "./FrontChart";
 import styles from "./analysis.module.css";
 
 interface Props {
+  /** The parameters by whose values the points can be coloured; none on paper. */
+  parameters?: readonly Parameter[];
   study: string;
   objectives: Objective[];
   points: Point[];
@@ -18,11 +25,18 @@ interface Props {
 }
 
 /** Show how objectives relate: correlations, the Pareto front of every pair, and three objectives in space. */
-export function TradeOffs({ study, objectives, points, standard, data, onPick }: Props) {
+export function TradeOffs({ parameters = [], study, objectives, points, standard, data, onPick }: Props) {
+  const [chosen, choose] = useState("");
+  const colour = parameters.find(({ name }) => name === chosen);
   const pairs = objectives.flatMap((first, index) => objectives.slice(index + 1).map((second) => [first, second] as const));
   return (
     <>
-      {data === null ? null : <Correlations objectives={objectives} data={data} />}
+      {parameters.length === 0 ? null : (
+        <div className={styles.choice}>
+          <Select label={t`Colour by`} labelled value={chosen} onChange={choose} options={[{ value: "", text: t`Pareto front` }, ...parameters.map(({ name }) => ({ value: name, text: name }))]} />
+          {colour === undefined ? null : <ColourKey parameter={colour} />}
+        </div>
+      )}
       <Legend>
         <li>
           <span className={styles.leads} aria-hidden="true" />
@@ -42,11 +56,36 @@ export function TradeOffs({ study, objectives, points, standard, data, onPick }:
       <div className={styles.pairs}>
         {pairs.map(([first, second]) => (
           <Card key={`${first.metric} ${second.metric}`} title={t`${second.metric} against ${first.metric}`}>
-            <FrontChart study={study} first={first} second={second} points={points} standard={standard} onPick={onPick} />
+            <FrontChart study={study} first={first} second={second} points={points} standard={standard} colour={colour} wide={pairs.length === 1} onPick={onPick} />
           </Card>
         ))}
       </div>
       {objectives.length > 2 ? <Cube study={study} objectives={objectives} points={points} standard={standard} onPick={onPick} /> : null}
+      {data === null ? null : <Correlations objectives={objectives} data={data} configurations={points.length} />}
     </>
+  );
+}
+
+/** Show which colour stands for which value. */
+function ColourKey({ parameter }: { parameter: Parameter }) {
+  if (!isScaled(parameter)) {
+    return (
+      <ul className={styles.colours}>
+        {choicesOf(parameter).map((value, index) => (
+          <li key={String(value)}>
+            <span className={styles.colour} style={{ background: `var(--series-${index + 1})` }} aria-hidden="true" />
+            {formatValue(value)}
+          </li>
+        ))}
+      </ul>
+    );
+  }
+  const ticks = ticksOf(parameter);
+  return (
+    <span className={styles.key}>
+      <span>{ticks[0]?.text}</span>
+      <span className={styles.ramp} aria-hidden="true" />
+      <span>{ticks.at(-1)?.text}</span>
+    </span>
   );
 }

@@ -1,8 +1,9 @@
-import type { Objective } from "@/lib/api/client";
+import type { Configuration, Objective } from "@/lib/api/client";
 
-/** A configuration that was measured: the number of its first trial and its values. */
+/** A configuration that was measured: the number of its first trial and its values. `params`: given if the points can be coloured by them. */
 export interface Point {
   number: number;
+  params?: Configuration;
   values: Record<string, number>;
 }
 

@@ -51,7 +51,7 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
       ) : (
         <p className={`${styles.gain} ${tone}`}>
           {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
-          {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? t`better` : t`worse`}</span>}{" "}
+          {gain === null || gain === 0 ? null : <span className={styles.word}> {wordFor(gain, level)}</span>}{" "}
           {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
         </p>
       )}
@@ -67,6 +67,11 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
       </dl>
     </div>
   );
+}
+
+function wordFor(gain: number, level: Level | undefined): string {
+  if (level === "not yet known") return gain > 0 ? t`better, estimated` : t`worse, estimated`;
+  return gain > 0 ? t`better` : t`worse`;
 }
 
 /** Show the interval of the gain, and the noise of single runs. */

@@ -24,6 +24,7 @@ export function commandText({ commands }: Invocation): string {
 /** Return the environment variables of a run as shell commands; a variable that several commands set has its last value. */
 export function exportText({ commands }: Invocation): string {
   const variables = new Map(commands.flatMap(({ environment }) => Object.entries(environment)));
+  // eslint-disable-next-line lingui/no-unlocalized-strings -- a command
   return [...variables].map(([name, value]) => `export ${name}=${quoted(value)}\n`).join("");
 }
 

@@ -44,6 +44,7 @@ const NONE: ReadonlySet<number> = new Set();
 /** Plot each trial's value, the best so far and the trials without a value; or the values of configurations over their replicates. */
 export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE, standardParams, drawn = null, view = {}, onView, onRange, title = t`Trajectory` }: Props) {
   const { spec } = study;
+  // eslint-disable-next-line lingui/no-unlocalized-strings -- choices
   const { show = "trials", across = "number", scale = "value" } = view;
   const objective = spec.objectives.find(({ metric }) => metric === view.metric) ?? spec.objectives[0];
   if (objective === undefined) return null;

@@ -52,12 +52,12 @@ export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Obje
     const value = metrics?.[metric];
     const shown = drawn === null || drawn.has(number) || leaders.has(number);
     if (state === "INFEASIBLE" || state === "FAILED") {
-      if (shown) result[state === "FAILED" ? "failed" : "infeasible"].push([place, 0, number]);
+      if (shown) (state === "FAILED" ? result.failed : result.infeasible).push([place, 0, number]);
     } else if (value === undefined) continue;
     else if (state === "PRUNED") {
       if (shown) result.pruned.push([place, value, number]);
     } else if (state === "COMPLETED") {
-      if (shown) result[leaders.has(number) ? "recommended" : doubt !== "" ? "doubtful" : "completed"].push([place, value, number]);
+      if (shown) (leaders.has(number) ? result.recommended : doubt !== "" ? result.doubtful : result.completed).push([place, value, number]);
       if ((best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
         best = value;
         result.best.push([place, value, number]);
@@ -78,12 +78,13 @@ function placeOf({ number, finished_at, started_at, created_at }: Trial, across:
  * which arrived after the sample are not denser than it. All trials of `near`, which the user has zoomed into, are drawn.
  */
 export function thinned(trials: readonly Trial[], total: number, most: number, near: readonly Trial[]): Set<number> {
-  const width = Math.max(total / most, 1);
+  // The intervals of the service's sample.
+  const share = Math.min(most / total, 1);
   const [first, last] = [near[0]?.number ?? Infinity, near.at(-1)?.number ?? -Infinity];
   const taken = new Set<number>();
   const drawn = new Set(near.map(({ number }) => number));
   for (const { number, state } of trials) {
-    const interval = Math.floor(number / width);
+    const interval = Math.floor((number - 1) * share);
     if (state === "REQUESTED" || state === "ACTIVE" || taken.has(interval) || (number >= first && number <= last)) continue;
     taken.add(interval);
     drawn.add(number);

@@ -58,7 +58,7 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
       };
   const unitless = unit === "" || unit === "s" ? "" : ` (${unit})`;
   const count = data.completed.length + data.doubtful.length;
-  const dots = { type: "scatter" as const, large: true, largeThreshold: LARGE, symbolSize: count > LARGE ? 4 : 8 };
+  const dots = { type: "scatter" as const, large: true, largeThreshold: LARGE, progressive: 0, symbolSize: count > LARGE ? 4 : 8 };
   return {
     ...frame(palette),
     grid: [

@@ -1,11 +1,12 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { Card } from "@/components/Card";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Segments";
 import { insightQuery } from "@/features/analysis/api";
 import { Contour } from "@/features/analysis/Contour";
+import { Distribution } from "@/features/analysis/Distribution";
 import { EffectTable } from "@/features/analysis/EffectTable";
 import { Importance } from "@/features/analysis/Importance";
 import { ParallelCoordinates } from "@/features/analysis/ParallelCoordinates";
@@ -16,6 +17,9 @@ import styles from "../pages.module.css";
 import { useInside } from "./useInside";
 
 interface Props {
+  /** The chosen objective, which the address of the page holds; undefined: the first. */
+  metric: string | undefined;
+  onMetric: (metric: string | undefined) => void;
   study: Study;
   trials: Trial[];
   analysis: Analysis | undefined;
@@ -23,9 +27,8 @@ interface Props {
 }
 
 /** Show which parameters matter and how each changes the objective. */
-export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
+export function AnalysisTab({ study, trials: all, analysis, finished, metric = "", onMetric }: Props) {
   const trials = useInside(study, all);
-  const [metric, setMetric] = useState(study.spec.objectives[0]?.metric ?? "");
   const { data: insight, error, refetch } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const objective = study.spec.objectives.find((one) => one.metric === metric) ?? study.spec.objectives[0];
   const modelled = insight?.data?.objectives.find((one) => one.metric === objective?.metric);
@@ -39,7 +42,7 @@ export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
     <>
       <div className={styles.choices}>
         {study.spec.objectives.length > 1 ? (
-          <Segments label={t`Objective`} value={objective.metric} onChange={setMetric} options={study.spec.objectives.map((one) => ({ value: one.metric, text: one.metric }))} />
+          <Segments label={t`Objective`} value={objective.metric} onChange={(chosen) => onMetric(chosen === study.spec.objectives[0]?.metric ? undefined : chosen)} options={study.spec.objectives.map((one) => ({ value: one.metric, text: one.metric }))} />
         ) : null}
         {insight === undefined ? null : <AsOf insight={insight} explained={modelled?.explained} configurations={modelled?.configurations} />}
       </div>
@@ -66,6 +69,9 @@ export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
           ) : null}
         </>
       )}
+      <Card title={t`Distribution of ${objective.metric}`}>
+        <Distribution study={study.name} objective={objective} trials={trials} standard={analysis?.objectives.find((one) => one.metric === objective.metric)?.default ?? null} />
+      </Card>
       <Card title={t`Parallel coordinates`}>
         <ParallelCoordinates study={study.name} spec={study.spec} objective={objective} trials={trials} order={order} best={best} />
       </Card>

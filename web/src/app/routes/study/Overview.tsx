@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { useCallback, useMemo, useState, type ReactNode } from "react";
 import { Card } from "@/components/Card";
+import { Loading } from "@/components/Message";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
 import { ContextTable } from "@/features/studies/ContextTable";
 import { CheckButton } from "@/features/studies/FinalCheck";
@@ -44,6 +45,7 @@ export function Overview({ study, trials, analysis, sampled, view, onView, mayTu
   const open = study.state === "ACTIVE" && study.search_end_reason === "";
   return (
     <>
+      {hasBegun(study) && analysis === undefined ? <Loading what={t`results`} /> : null}
       {analysis === undefined ? null : <ContextTable rows={analysis.contexts} spec={study.spec} />}
       {hasBegun(study) && analysis !== undefined && analysis.contexts.length === 0 ? (
         <div className={styles.answer}>

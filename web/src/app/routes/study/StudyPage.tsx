@@ -104,6 +104,7 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
     (changes: Partial<StudySearch>) => void change({ search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false }),
     [change],
   );
+  const onMetric = useCallback((metric: string | undefined) => onSearch({ metric }), [onSearch]);
   const onView = useCallback(({ metric, show, across, scale }: TrajectoryView) => onSearch({ metric, show, across, scale }), [onSearch]);
   const link = useCallback((number: number, text: string) => <TrialLink study={study.name} number={number} text={text} />, [study.name]);
   return (
@@ -179,7 +180,7 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
           {isError && analysis === undefined && connection === "live" ? <Problem error={asked.error} again={() => void refetch()} /> : null}
           {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} view={search} onView={onView} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
           {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} search={search} onSearch={onSearch} link={link} /> : null}
-          {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} /> : null}
+          {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} metric={search.metric} onMetric={onMetric} /> : null}
           {tab === "trade-offs" ? <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} /> : null}
           {tab === "timeline" ? <Timeline study={study} trials={trials} sampled={sampled} onPick={openTrial} /> : null}
         </>

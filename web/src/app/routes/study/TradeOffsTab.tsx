@@ -21,7 +21,7 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
   const trials = useInside(study, all);
   const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const { objectives } = study.spec;
-  const points = useMemo(() => aggregate(trials, objectives).map(({ number, median }) => ({ number, values: median })), [trials, objectives]);
+  const points = useMemo(() => aggregate(trials, objectives).map(({ number, params, median }) => ({ number, params, values: median })), [trials, objectives]);
   if (points.length === 0) {
     return (
       <Empty title={t`No trade-offs yet`}>
@@ -33,7 +33,7 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
     <>
       {error === null ? null : <Problem error={error} />}
       {insight?.computing ? <Loading what={t`correlations`} /> : null}
-      <TradeOffs study={study.name} objectives={objectives} points={points} standard={analysis?.default?.numbers[0]} data={insight?.data ?? null} onPick={onPick} />
+      <TradeOffs parameters={study.spec.space.parameters} study={study.name} objectives={objectives} points={points} standard={analysis?.default?.numbers[0]} data={insight?.data ?? null} onPick={onPick} />
     </>
   );
 }
