@@ -313,7 +313,7 @@ def test_the_list_shows_state_progress_best_value_and_gain(page: Page, api: Api)
     page.goto("/studies")
     page.get_by_label("Search studies").fill(name)
     line = page.get_by_role("row").filter(has=page.get_by_role("link", name=name))
-    for text in ("active", "random", "2 of 20", "1 s", "75.0 %", "just now", "administrator"):
+    for text in ("active", "random", "0 of 20, 2 outside the budget", "1 s", "75.0 %", "just now", "administrator"):
         expect(line).to_contain_text(text)
     page.get_by_role("radio", name="Ended").click()
     see(page, "No matching studies")

@@ -367,7 +367,7 @@ def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Ap
     dialogue.get_by_label("Trials").fill("7")
     dialogue.get_by_role("button", name="Save").click()
     expect(dialogue).to_be_hidden()
-    see(page, "1 of 7")
+    see(page, "0 of 7, 1 outside the budget")
     # What begins like it begins as it is now.
     page.get_by_role("link", name="Clone").click()
     expect(page.get_by_label("Study file (YAML)")).to_have_value(re.compile("max_trials: 7"))
