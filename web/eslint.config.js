@@ -17,9 +17,9 @@ function layer(files, forbidden, message) {
 /** Strings that are not texts: names of HTML, ECharts, the service and the browser. All others go through the catalogue. */
 const notTexts = {
   ignore: [
-    "^Trimtab$|· Trimtab$|^SVG$|^SHA-256$|^Ctrl K$",
+    "^Trimtab$|· Trimtab$|^SVG$|^SHA-256$|^Ctrl K$|^Esc$|^English$|^Deutsch$",
     // Shell commands and code of scripts.
-    "^(import trimtab|study = client|trimtab-|trimtab |cat |#!/|sbatch |matching:)",
+    "^(import trimtab|study = client|trimtab-|trimtab |cat |~/\\.local|#!/|sbatch |matching:)",
     // States, actions, fields, addresses, languages.
     "^[A-Z_]+$|^[a-z]+([._][a-z_]+)+$|^/|^en(-GB)?$",
     // CSS, and keys in the browser's storage.

@@ -13,7 +13,6 @@ export function localeFor(wanted: readonly string[], there: readonly string[]): 
 
 const KEY = "trimtab-language";
 /** The languages that have a catalogue, by their tags, each in its own words. */
-// eslint-disable-next-line lingui/no-unlocalized-strings -- names in their own languages
 export const LANGUAGES: Record<string, string> = { en: "English", de: "Deutsch" };
 
 /** Return the tag of the language that the user has chosen; empty: the browser's language. */

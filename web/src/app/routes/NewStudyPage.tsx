@@ -8,7 +8,7 @@ import { Loading, Problem } from "@/components/Message";
 import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
 import { cloneQuery } from "@/features/planning/api";
-import { keepDraft, keptDraft } from "@/features/planning/kept";
+import { keepDraft, keptDraft, sourceOf } from "@/features/planning/kept";
 import { StudyForm } from "@/features/planning/StudyForm";
 import { edit } from "@/features/planning/studyFile";
 import { useDraft } from "@/features/planning/useDraft";
@@ -56,16 +56,16 @@ export function NewStudyPage() {
 function Begun({ component }: { component: string | undefined }) {
   const { data, error, refetch } = useQuery(componentsQuery);
   if (data === undefined) return error === null ? <Loading what={t`components`} /> : <Problem error={error} again={() => void refetch()} />;
-  if (component === undefined) return <Kept source="component:" text={firstFile()} />;
+  if (component === undefined) return <Kept source={sourceOf("component")} text={firstFile()} />;
   const metric = data.components.find(({ name }) => name === component)?.versions[0]?.metrics[0];
   const text = edit(firstFile(), ["component"], component);
-  return <Kept source={`component:${component}`} text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
+  return <Kept source={sourceOf("component", component)} text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
 }
 
 function Cloned({ of }: { of: string }) {
   const { data, error, refetch } = useQuery(cloneQuery(of));
   if (data === undefined) return error === null ? <Loading what={of} /> : <Problem error={error} again={() => void refetch()} />;
-  return <Kept source={`clone:${of}`} text={edit(data.text, ["name"], data.name)} tags={data.study.tags.join(", ")} />;
+  return <Kept source={sourceOf("clone", of)} text={edit(data.text, ["name"], data.name)} tags={data.study.tags.join(", ")} />;
 }
 
 interface Source {

@@ -4,6 +4,11 @@ export interface Kept {
   tags: string;
 }
 
+/** Return the key of the drafts that begin with a study or a component; without a name: with nothing. */
+export function sourceOf(kind: "clone" | "component", name = ""): string {
+  return `${kind}:${name}`;
+}
+
 const PREFIX = "trimtab-draft:";
 
 /** Return the draft of this source (`clone:NAME`, `component:NAME`) that the tab has kept, or null. */

@@ -3,10 +3,9 @@ import { api, unwrap, type Configuration } from "@/lib/api/client";
 
 const TRIALS = 40;
 const AT_ONCE = 8;
+/* eslint-disable lingui/no-unlocalized-strings -- names in the study */
 /** The name of the study with sample data. */
 export const SAMPLE = "sample";
-
-/* eslint-disable lingui/no-unlocalized-strings -- names in the study */
 const FILE = `# A simulated web server, so that every page has something to show.
 objectives: [{minimize: seconds, unit: s}]
 algorithm: tpe
@@ -39,7 +38,7 @@ export function useSample(onCreated: (name: string) => void) {
       await unwrap(api.POST("/api/v1/studies", { body: { name: SAMPLE, file: FILE, tags: ["sample"], load_if_exists: false, request_id: "" } }));
       for (let done = 0; done < TRIALS; done += AT_ONCE) {
         const asked = await unwrap(api.POST("/api/v1/studies/{name}/suggestions", { params, body: { count: AT_ONCE, client_id: "console", request_id: "", schedule_context: false } }));
-        const results = asked.trials.map(({ number, params: configuration }) => ({ trial: number, metrics: { seconds: simulated(configuration as Configuration, Math.random()) } }));
+        const results = asked.trials.map(({ number, params: configuration }) => ({ trial: number, metrics: { seconds: simulated(configuration, Math.random()) } }));
         await unwrap(api.POST("/api/v1/studies/{name}/results", { params, body: { results } }));
       }
       return SAMPLE;

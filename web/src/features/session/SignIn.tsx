@@ -36,7 +36,6 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
   const why = error === undefined || back ? "" : i18n._(WHY[error] ?? msg`Sign in to continue.`);
   if (options.isPending) return <main className={styles.page} aria-busy="true" />;
   const provider = options.data?.provider;
-  const folder = (options.data?.token_file ?? "").replace(/\/?[^/]*$/, "");
   return (
     <main className={styles.page}>
       <div className={styles.card}>
@@ -58,15 +57,26 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
             <details className={styles.help}>
               <summary>{t`Where is the token?`}</summary>
               <p>{t`The token is in the data folder of the service, in a file that only the service's user can read:`}</p>
-              <Code>{`cat ${quoted(options.data?.token_file || "~/.local/share/trimtab/admin-token")}`}</Code>
+              <Code>{showToken(options.data?.token_file ?? "")}</Code>
               <p>{t`Or create a one-time login link:`}</p>
-              <Code>{`trimtab-service login-link${folder === "" ? "" : ` --data-dir ${quoted(folder)}`}`}</Code>
+              <Code>{loginLink(options.data?.token_file ?? "")}</Code>
             </details>
           </>
         )}
       </div>
     </main>
   );
+}
+
+/** Return the command that shows the token; without its path, for the usual data folder. */
+function showToken(tokenFile: string): string {
+  return ["cat ", tokenFile === "" ? "~/.local/share/trimtab/admin-token" : quoted(tokenFile)].join("");
+}
+
+/** Return the command that makes a login link, for the data folder with this token. */
+function loginLink(tokenFile: string): string {
+  const folder = tokenFile.replace(/\/?[^/]*$/, "");
+  return ["trimtab-service login-link", ...(folder === "" ? [] : ["--data-dir", quoted(folder)])].join(" ");
 }
 
 interface ByProviderProps {
