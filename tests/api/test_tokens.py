@@ -67,7 +67,7 @@ def test_revocations_name_one(api: Api) -> None:
 
 
 def test_anybody_may_ask_how_to_sign_in(db: None) -> None:
-    assert Api("wrong").ok("GET", "/sign-in") == {"token": True, "provider": None}
+    assert Api("wrong").ok("GET", "/sign-in") == {"token": True, "provider": None, "token_file": ""}
 
 
 def test_members_have_the_latest_roles_from_the_identity_provider(api: Api) -> None:

@@ -14,6 +14,7 @@ TITLES = {
     "hosted.py": "Hosted mode",
     "auth.py": "Sign-in",
     "limits.py": "Limits",
+    "notices.py": "Notices",
     "celery.py": "Tasks",
     "rest.py": "REST",
 }
