@@ -71,6 +71,11 @@ export function studiesSearch(search: Search): StudiesSearch {
   };
 }
 
+/** Return what the table of components or agents is filtered by. */
+export function tableSearch({ q }: Search): { q?: string | undefined } {
+  return { q: text(q) };
+}
+
 /** The tab of a study, the choices of its trajectory and its analysis, and the filter, order and page of its table of trials. */
 export interface StudySearch {
   tab?: StudyTab | undefined;

@@ -4,7 +4,7 @@ import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
 import { part } from "@/lib/chunks";
 import { sessionQuery } from "@/lib/session";
-import { administrationSearch, compareSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
+import { administrationSearch, compareSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, tableSearch, writeComponentSearch } from "./addresses";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
 import { NotFound } from "./routes/NotFound";
@@ -80,6 +80,7 @@ const newStudy = createRoute({
 const components = createRoute({
   getParentRoute: () => signedIn,
   path: "/components",
+  validateSearch: tableSearch,
   component: lazyRouteComponent(() => part(() => import("./routes/ComponentsPage")), "ComponentsPage"),
 });
 
@@ -99,6 +100,7 @@ const writeComponent = createRoute({
 const agents = createRoute({
   getParentRoute: () => signedIn,
   path: "/agents",
+  validateSearch: tableSearch,
   component: lazyRouteComponent(() => part(() => import("./routes/AgentsPage")), "AgentsPage"),
 });
 

@@ -1,20 +1,27 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { agentsQuery } from "@/features/fleet/api";
 import { AgentList } from "@/features/fleet/AgentList";
 import { Enrol } from "@/features/fleet/Enrol";
+import { contains } from "@/lib/contains";
 import { formatNumber } from "@/lib/format";
 import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import styles from "./pages.module.css";
+
+const route = getRouteApi("/signed-in/agents");
 
 export function AgentsPage() {
   useTitle(t`Agents`);
   const may = useMay();
   const server = useServer();
   const { data, error, refetch } = useQuery(agentsQuery);
+  const { q = "" } = route.useSearch();
+  const navigate = route.useNavigate();
+  const matching = data?.agents.filter((one) => contains(q, [one.name, one.agent_id, ...Object.entries(one.labels).map(([key, value]) => `${key}=${String(value)}`), ...one.components])) ?? [];
   const online = data?.agents.filter((agent) => agent.online) ?? [];
   const [there, all] = [formatNumber(online.length), formatNumber(data?.agents.length ?? 0)];
   const busy = formatNumber(online.reduce((sum, { busy }) => sum + busy, 0));
@@ -32,12 +39,24 @@ export function AgentsPage() {
         </div>
         {may("agent.enrol") ? <Enrol /> : null}
       </div>
+      {data === undefined || data.agents.length === 0 ? null : (
+        <div className={styles.filters}>
+          <TextField
+            bare
+            label={t`Search agents`}
+            type="search"
+            placeholder={t`Name, label, component …`}
+            value={q}
+            onChange={(event) => void navigate({ search: { q: event.target.value || undefined }, replace: true })}
+          />
+        </div>
+      )}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`agents`} /> : null
-      ) : data.agents.length > 0 ? (
+      ) : matching.length > 0 ? (
         <AgentList
-          agents={data.agents}
+          agents={matching}
           mayChange={may("agent.enrol")}
           trial={(name, number) => (
             <Link to="/studies/$name/trials/$number" params={{ name, number: String(number) }}>
@@ -50,6 +69,10 @@ export function AgentsPage() {
             </Link>
           )}
         />
+      ) : data.agents.length > 0 ? (
+        <div className={styles.panel}>
+          <Empty title={t`No matching agents`} />
+        </div>
       ) : (
         <div className={styles.panel}>
           <Empty title={t`No agents yet`}>

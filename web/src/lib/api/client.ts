@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./_gen/schema";
+import { faultText } from "./faults";
 
 type Schemas = components["schemas"];
 export type Study = Schemas["Study"];
@@ -95,7 +96,7 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   if (!response.ok) {
     const fault = (typeof error === "object" && error !== null ? error : {}) as Partial<Fault>;
     throw new ApiError(
-      fault.detail ?? t`The service answered with status ${response.status}.`,
+      fault.detail === undefined ? t`The service answered with status ${response.status}.` : faultText(fault.code, fault.detail),
       fault.code ?? "unknown",
       response.status,
       fault.data,
