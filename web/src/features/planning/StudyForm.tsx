@@ -151,7 +151,7 @@ export function StudyForm({ draft, tags, onTags, step, onStep, components, space
             </span>
           ) : (
             <span className={styles.buttons}>
-              {missing.length === 0 && place < STEPS.length - 2 ? <Button onClick={() => onStep("review")}>{t`Review now`}</Button> : null}
+              {place < STEPS.length - 2 ? <Button onClick={() => onStep("review")}>{t`Review now`}</Button> : null}
               <Button kind="primary" onClick={() => onStep(STEPS[place + 1]?.[0] ?? step)}>
                 {t`Next: ${titleOf(STEPS[place + 1])}`}
               </Button>
