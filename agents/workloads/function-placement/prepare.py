@@ -35,8 +35,7 @@ from debian_sources import (  # noqa: E402  # in the parent folder
 
 SOURCE = FOLDER / "source"
 APACHE = FOLDER.parent / "apache-gcc"
-# without the last one a function that calls no other has no frame, and perf takes its caller for its caller's caller
-FLAGS = ("-O2", "-ffunction-sections", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
+FLAGS = ("-O2", "-ffunction-sections", "-fno-omit-frame-pointer")
 FIXED = "-fno-pie"  # fixed addresses
 TARGETS = ("httpd", "postgres")
 NEEDED = "gcc, make, GNU binutils and perf (Debian packages gcc, make, binutils, linux-perf)"

@@ -27,7 +27,10 @@ PROGRAM = """
 #include <sys/wait.h>
 static volatile unsigned long sum;
 {steps}
-__attribute__((noinline)) void inner(unsigned n) {{ for (unsigned i = 0; i < n; i++) sum += i; }}
+__attribute__((noinline)) void inner(unsigned n) {{
+    volatile unsigned i; /* on the stack: GCC leaves the frame out otherwise */
+    for (i = 0; i < n; i++) sum += i;
+}}
 __attribute__((noinline)) void hot(void) {{ for (int i = 0; i < 100; i++) {{ inner(20000); sum++; }} }}
 int main(int count, char **words) {{
     struct pollfd in = {{0, POLLIN, 0}};
@@ -62,7 +65,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "-g0",
             "-ffunction-sections",
             "-fno-omit-frame-pointer",
-            "-mno-omit-leaf-frame-pointer",
             "-fno-pie",
             "-c",
         ]
