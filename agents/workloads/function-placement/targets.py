@@ -91,7 +91,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Target:
-    """What can be placed.
+    """A program whose functions can be placed.
 
     `start` runs the program of a build; `send` loads it with a number of requests and returns the seconds; `requests`
     is that number in a trial, some seconds of work.

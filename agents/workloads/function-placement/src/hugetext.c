@@ -5,7 +5,7 @@
  * HUGE_TEXT_HOT     first and last address of the profiled functions, in hexadecimal: 400000-4a0000
  * HUGE_TEXT_MAP     1: write /tmp/perf-PID.map, from which perf reads the names of the moved functions, also after fork
  *
- * The range grows to multiples of 2 MiB where nothing else is mapped. It is copied, mapped anew as anonymous memory with
+ * The range grows to multiples of 2 MiB where nothing else is mapped. It is copied, mapped again as anonymous memory with
  * MADV_HUGEPAGE, and copied back. If the kernel grants no huge page, the file is mapped again as it was. One line on
  * standard error says what was done. The library is not part of the program, so that its own code does not move.
  */
