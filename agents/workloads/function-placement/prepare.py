@@ -3,7 +3,7 @@
 Trials then only link the same object files in other orders. The results are in the folder `source` next to this file,
 a folder for each target. `httpd` takes about half a minute, after the sources of apache-gcc, which are prepared first
 if they are missing (a minute). `postgres` is PostgreSQL 15 or newer, whichever this Debian or Ubuntu release has: its
-server, initdb and pgbench, and a database that trials copy. It takes 4 CPU minutes.
+server, initdb and pgbench, and a database that trials copy. It takes some minutes.
 """
 
 import argparse
