@@ -17,6 +17,7 @@ missing=()
 # packages without a program
 [ -e /usr/sbin/apache2 ] || missing+=(apache2-bin)
 [ -e /usr/include/expat.h ] || missing+=(libexpat1-dev)
+[ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
 [ -e /usr/include/benchmark/benchmark.h ] || missing+=(libbenchmark-dev)
 for program in "${!packages[@]}"; do
     command -v "$program" >/dev/null || missing+=("${packages[$program]}")

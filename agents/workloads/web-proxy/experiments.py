@@ -1,4 +1,4 @@
-"""Measure the experiments of [vasilescu-poster] with one proxy, in rounds, and judge the published orders.
+"""Measure the experiments of the poster that the README names, with one proxy, in rounds; judge the published orders.
 
 Part `table` has the poster's table: each form from each disk, an unbounded cache, and every answer converted. Part
 `policies` measures each policy at several sizes of the cache, on each device, with and without other programs on the
@@ -15,9 +15,10 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from scipy.special import stdtrit
@@ -31,7 +32,7 @@ from scripts import ScriptError, check_names, check_numbers, exit_status, parser
 
 PARTS = ("table", "policies", "hybrid")
 POLICIES = ("disk", "decompress", "compress")
-CACHES = (1_500_000, 3_000_000, 6_000_000, 9_000_000)
+CACHES = (1_500_000, 3_000_000, 6_000_000)  # about 30, 60 and 90 % hits
 DEVICES = ("hdd", "ssd", "real")
 THREADS = 4
 # Each of them takes as much of the processor as one thread of the server.
@@ -69,6 +70,7 @@ class Cell:
     background: int = 0
 
 
+Item = TypeVar("Item")
 Rounds = Mapping[str, Sequence[Mapping[str, float]]]
 """The metrics of each round, by the name of the cell."""
 
@@ -129,7 +131,11 @@ def build(folder: Path) -> Path:
 
 
 def measure(options: argparse.Namespace, wanted: Sequence[Cell]) -> Rounds:
-    """Measure each cell once in each round, in random order, and keep what is measured in rounds.csv."""
+    """Measure each cell once in each round, and keep what is measured in rounds.csv.
+
+    The cells that are compared directly follow each other, in random order: on a machine with other users, the load
+    changes within a minute.
+    """
     place = build(options.folder)
     file = options.folder / "rounds.csv"
     known: dict[tuple[str, str], dict[str, float]] = {}
@@ -139,13 +145,15 @@ def measure(options: argparse.Namespace, wanted: Sequence[Cell]) -> Rounds:
                 if len(row) == 2 + len(METRICS):  # the last one may be incomplete
                     known[row[0], row[1]] = dict(zip(METRICS, map(float, row[2:]), strict=True))
     found: dict[str, list[Mapping[str, float]]] = defaultdict(list)
-    order = list(wanted)
+    blocks: dict[str, list[Cell]] = defaultdict(list)
+    for cell in wanted:
+        blocks["table" if cell.part == "table" else cell.name.rpartition(" ")[0]].append(cell)
     proxy_options = [f"--threads={THREADS}", f"--threads-per-core={THREADS}"]
     with trial.running(place, proxy_options) as proxy, file.open("a", newline="") as to, progress_bar() as bar:
-        task = bar.add_task("rounds", total=options.rounds * len(order))
+        task = bar.add_task("rounds", total=options.rounds * len(wanted))
         for number in range(options.rounds):
-            random.Random(number).shuffle(order)
-            for cell in order:
+            draws = random.Random(number)
+            for cell in [cell for block in shuffled(draws, blocks) for cell in shuffled(draws, blocks[block])]:
                 turn = str(number), cell.name
                 if turn not in known:
                     known[turn] = run(proxy, cell, number, options)
@@ -154,6 +162,11 @@ def measure(options: argparse.Namespace, wanted: Sequence[Cell]) -> Rounds:
                 found[cell.name].append(known[turn])
                 bar.advance(task)
     return found
+
+
+def shuffled(draws: random.Random, items: Iterable[Item]) -> list[Item]:
+    """Return the items in random order."""
+    return draws.sample(found := list(items), len(found))
 
 
 def run(proxy: trial.Proxy, cell: Cell, number: int, options: argparse.Namespace) -> dict[str, float]:
@@ -279,7 +292,7 @@ def draw(folder: Path, parts: Sequence[str], rounds: Rounds) -> None:
         panels[" ".join(words[:3])][words[-1]].append(cell.name)
     if not panels:
         return
-    across = 4
+    across = min(4, len(panels))
     down = -(-len(panels) // across)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "web-proxy", "font.size": 8}):
         figure = Figure(figsize=(2.9 * across, 2.6 * down), layout="constrained")
@@ -298,7 +311,9 @@ def draw(folder: Path, parts: Sequence[str], rounds: Rounds) -> None:
             axes.set_ylim(bottom=0)
             axes.set_xlabel("hit ratio, %")
             axes.set_ylabel("requests a second")
-            axes.legend()
+        drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+        by_policy = {label: handle for handles, labels in drawn for handle, label in zip(handles, labels, strict=True)}
+        figure.legend(by_policy.values(), by_policy.keys(), loc="outside lower center", ncols=len(by_policy))
         figure.savefig(folder / "policies.svg", metadata={"Date": None})
 
 
@@ -309,9 +324,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if an argument is wrong or a part fails."""
     parser = parser_of(__doc__, EXAMPLE + GOES_ON)
     parser.add_argument("--parts", default=",".join(PARTS), help="a list with commas (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=6, help="default: %(default)s")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement (default: %(default)s)")
-    parser.add_argument("--warm-up", type=float, default=0.5, help="seconds before it (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=8, help="default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement (default: %(default)s)")
+    parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before it (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("web-proxy-measured"), help="default: %(default)s")
     options = parser.parse_args(argv)
 

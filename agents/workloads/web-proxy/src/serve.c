@@ -264,6 +264,10 @@ void serve(int listening, int pages, int threads, int per_core, const int *cores
         if (socket < 0) {
             if (errno == EINTR || errno == ECONNABORTED)
                 continue;
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                usleep(10000); /* until other connections have ended */
+                continue;
+            }
             die("accept a connection");
         }
         int one = 1;

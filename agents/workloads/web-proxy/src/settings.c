@@ -27,7 +27,7 @@ static const struct {
 };
 
 _Atomic long settings[SETTINGS] = {
-    [POLICY] = DISK, [CACHE_BYTES] = 2 << 20, [CACHED_FORM] = BOTH_FORMS, [DISK_FORM] = REQUESTED,
+    [POLICY] = DISK, [CACHE_BYTES] = 4000000, [CACHED_FORM] = BOTH_FORMS, [DISK_FORM] = REQUESTED,
     [LEVEL] = 6,     [HYBRID_THRESHOLD] = 1,  [READING] = BUFFERED,       [DEVICE] = REAL,
 };
 

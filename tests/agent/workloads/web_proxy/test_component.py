@@ -14,21 +14,20 @@ from tests.factories.service import EmbeddedService
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an agent, which keeps its build for all tests."""
-    return tmp_path_factory.mktemp("state")
+def state(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an agent that has run one trial, and keeps its build for all tests."""
+    folder = tmp_path_factory.mktemp("state")
+    assert "outcome: completed" in try_trial(small, folder, "pages")
+    return folder
 
 
-def test_trials(small: Path, state: Path) -> None:
+def test_a_trial(small: Path, state: Path) -> None:
     chosen = ["--set", "policy=decompress", "--set", "disk-form=gzip", "--set", "device=ssd", "--set", "background=1"]
     metrics = metrics_in(try_trial(small, state, "pages", *chosen))
     assert metrics["requests_per_second"] > 0
     assert metrics["p99_ms"] >= metrics["p50_ms"] > 0
     assert 0 < metrics["hit_ratio"] <= 1
     assert (metrics["raw_reads"], metrics["compressed"]) == (0, 0)
-    printed = try_trial(small, state, "pages", "--set", "cache-bytes=0", "--set", "clients=3")
-    assert "outcome: completed" in printed
-    assert metrics_in(printed)["hit_ratio"] == 0
     assert processes_of(state) == []
 
 
@@ -52,7 +51,7 @@ def test_the_study(small: Path, state: Path, embedded_service: EmbeddedService, 
     study.update(budget={"max_trials": 3}, final_check=False)
     (tmp_path / "study.yml").write_text(yaml.safe_dump(study))
     with offering(small, embedded_service, tmp_path / "agent", builds=state / "builds") as variables:
-        command = [sys.executable, "-m", "trimtab.cli.main", "tune", tmp_path / "study.yml", "--name", "web-proxy"]
+        command = [Path(sys.executable).parent / "trimtab", "tune", tmp_path / "study.yml", "--name", "web-proxy"]
         answer = run(command, **variables)
     assert answer.returncode == 0, answer.stderr
     assert "requests_per_second" in answer.stdout

@@ -90,7 +90,7 @@ def test_hybrid_reads_while_other_threads_decompress(proxy: Any, trial: ModuleTy
     for number in range(PAGES):
         fetch(proxy.port, number, "gzip")
     load = ["--clients=20", "--gzip-share=0", "--seconds=0.3", "--warm-up=0"]
-    reads = {}
+    reads: dict[str, float] = {}
     proxy.set(policy="decompress", cached_form="gzip")
     assert proxy.measure(load)["raw_reads"] == 0
     proxy.set(policy="hybrid", hybrid_threshold=64)
@@ -234,10 +234,13 @@ def test_the_laws_of_popularity(proxy: Any, built: Path, law: str, skew: int, we
     assert max(sizes) < 2 * min(sizes)
     proxy.set(cache_bytes=max(sizes))
     load = [f"--law={law}", f"--skew={skew}", "--gzip-share=0", "--seconds=0.5", "--warm-up=0.1"]
-    measured = proxy.measure(load)
-    assert measured["page_requests"] > 100
+    hits = requests = 0.0
+    while requests < 300:  # a busy machine may need several runs
+        measured = proxy.measure(load)
+        requests += measured["page_requests"]
+        hits += measured["raw_hits"]
     expected = sum((weight / sum(weights)) ** 2 for weight in weights)
-    assert measured["hit_ratio"] == pytest.approx(expected, abs=0.1)
+    assert hits / requests == pytest.approx(expected, abs=0.1)
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
