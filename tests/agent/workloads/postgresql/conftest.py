@@ -24,14 +24,8 @@ def _server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def modules() -> dict[str, ModuleType]:
-    """The workload's modules by name; they share the classes of `cluster`."""
-    sys.path.insert(0, str(WORKLOAD))
-    try:
-        return {name: module_of(WORKLOAD, name) for name in ("space", "bench", "pgtune")} | {
-            "cluster": sys.modules["cluster"]
-        }
-    finally:
-        sys.path.remove(str(WORKLOAD))
+    """The workload's modules by name. `bench` has the classes of the `cluster` that it imports."""
+    return {name: module_of(WORKLOAD, name) for name in ("space", "bench", "pgtune", "cluster")}
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +42,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cluster(modules: dict[str, ModuleType], filled: Path) -> Iterator[Any]:
     """A filled cluster that does not run yet."""
-    with modules["cluster"].temporary() as one:
+    with modules["bench"].temporary() as one:
         one.restore(filled / "cluster.tar")
         yield one
         pids, folder = one.processes(), one.folder

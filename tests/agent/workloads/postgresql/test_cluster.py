@@ -22,7 +22,7 @@ def test_settings_are_reloaded_or_need_a_restart(cluster: Any, modules: dict[str
     assert cluster.apply({"shared_buffers": 4096}) is True
     assert cluster.process.pid != first
     assert cluster.query("select current_setting('shared_buffers'), current_setting('work_mem')") == ["32MB|4MB"]
-    with pytest.raises(modules["cluster"].ClusterError, match="the server refused settings: work_mem: "):
+    with pytest.raises(modules["bench"].ClusterError, match="the server refused settings: work_mem: "):
         cluster.apply({"shared_buffers": 4096, "work_mem": "much"})
 
 
@@ -33,7 +33,7 @@ def test_commits_are_durable_in_every_cluster(cluster: Any) -> None:
 
 
 def test_a_failed_start_has_the_servers_message(cluster: Any, modules: dict[str, ModuleType], filled: Path) -> None:
-    with pytest.raises(modules["cluster"].ClusterError, match='invalid value for parameter "shared_buffers": "many"'):
+    with pytest.raises(modules["bench"].ClusterError, match='invalid value for parameter "shared_buffers": "many"'):
         cluster.start({"shared_buffers": "many"})
     answer = run([sys.executable, WORKLOAD / "bench.py", "tpcb", filled, "--set", "shared_buffers=many"])
     assert answer.returncode == 1  # infeasible
@@ -81,7 +81,7 @@ def test_a_loss_is_found(
         cluster.query(damage)
 
     monkeypatch.setattr(cluster, "start", start_damaged)
-    with pytest.raises(modules["cluster"].ClusterError, match=message):
+    with pytest.raises(modules["bench"].ClusterError, match=message):
         modules["bench"].crash(cluster, {}, clients=2)
 
 
