@@ -65,6 +65,7 @@ def test_the_help_is_german_in_a_german_browser(browser: Browser, service: Embed
     page.get_by_label("Administrator-Token").fill(service.token)
     page.get_by_role("button", name="Anmelden").click()
     expect(page.get_by_role("heading", name="Start")).to_be_visible()
+    expect(page.get_by_role("button", name="Hilfe")).to_be_visible()
     page.keyboard.press("?")
     page.get_by_role("button", name="Rundgang beginnen").click()
     expect(page.get_by_role("complementary", name="Rundgang")).to_contain_text("Eine Komponente ist ein System")

@@ -21,7 +21,7 @@ export function AgentsPage() {
   const { data, error, refetch } = useQuery(agentsQuery);
   const { q = "" } = route.useSearch();
   const navigate = route.useNavigate();
-  const matching = data?.agents.filter((one) => contains(q, [one.name, one.agent_id, ...Object.entries(one.labels).map(([key, value]) => `${key}=${String(value)}`), ...one.components])) ?? [];
+  const matching = data?.agents.filter((one) => contains(q, [one.name, one.agent_id, ...Object.entries(one.labels).map(([key, value]) => `${key}=${value}`), ...one.components])) ?? [];
   const online = data?.agents.filter((agent) => agent.online) ?? [];
   const [there, all] = [formatNumber(online.length), formatNumber(data?.agents.length ?? 0)];
   const busy = formatNumber(online.reduce((sum, { busy }) => sum + busy, 0));
