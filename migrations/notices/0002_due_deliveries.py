@@ -1,4 +1,4 @@
-"""The deliveries of all tenants that are due and that no worker was told of lately."""
+"""The deliveries of all tenants that are due and for which no message was sent lately."""
 
 from django.db import migrations
 

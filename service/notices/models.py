@@ -13,7 +13,7 @@ from service.tenancy.models import TenantOwned
 
 
 class Kind(StrEnum):
-    """What a notice is about."""
+    """The event that a notice is about."""
 
     STUDY_ENDED = "study.ended"
     STUDY_FAILED = "study.failed"
@@ -31,7 +31,7 @@ class Medium(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """Whether a notice has arrived. A PENDING one is tried again."""
+    """The state of a delivery. A PENDING one is tried again."""
 
     PENDING = "PENDING"
     DELIVERED = "DELIVERED"
@@ -95,7 +95,7 @@ class Delivery(TenantOwned):
     status = models.PositiveIntegerField(null=True)
     error = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(db_default=Now())
-    # When the next attempt may begin, and when a worker was last told.
+    # When the next attempt may begin, and when a worker last got a message.
     due_at = models.DateTimeField(db_default=Now())
     enqueued_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)

@@ -46,7 +46,7 @@ def record(
 
 
 class By(StrEnum):
-    """Who made a change: a person or a person's script, or the service and its agents."""
+    """The authors of changes: people with their scripts, or the service with its agents."""
 
     PEOPLE = "people"
     MACHINERY = "machinery"
