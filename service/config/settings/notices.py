@@ -8,15 +8,19 @@ TRIMTAB_CONSOLE_URL = os.environ.get("TRIMTAB_CONSOLE_URL", "")
 TRIMTAB_WEBHOOK_NETWORKS = os.environ.get("TRIMTAB_WEBHOOK_NETWORKS", "")
 # Notices that a tenant keeps; the oldest are removed with the log of their deliveries.
 TRIMTAB_NOTICES_PER_TENANT = int(os.environ.get("TRIMTAB_NOTICES_PER_TENANT", "1000"))
+# Channels that a tenant may have.
 TRIMTAB_CHANNELS_PER_TENANT = int(os.environ.get("TRIMTAB_CHANNELS_PER_TENANT", "20"))
 
-# Without a mail server, no channel can send mail.
+# The mail server, such as mail.example.org; "": no channel can send mail.
 EMAIL_HOST = os.environ.get("TRIMTAB_MAIL_HOST", "")
+# The port of the mail server.
 EMAIL_PORT = int(os.environ.get("TRIMTAB_MAIL_PORT", "25"))
+# The user and the password for mail servers that need them.
 EMAIL_HOST_USER = os.environ.get("TRIMTAB_MAIL_USER", "")
 EMAIL_HOST_PASSWORD = os.environ.get("TRIMTAB_MAIL_PASSWORD", "")
-# "": no TLS, "starttls", or "tls" from the beginning of the connection.
+# TLS to the mail server. "": no TLS, "starttls", or "tls" from the beginning of the connection.
 EMAIL_USE_TLS = os.environ.get("TRIMTAB_MAIL_TLS", "") == "starttls"
 EMAIL_USE_SSL = os.environ.get("TRIMTAB_MAIL_TLS", "") == "tls"
 EMAIL_TIMEOUT = 10
+# The sender of mail.
 DEFAULT_FROM_EMAIL = os.environ.get("TRIMTAB_MAIL_FROM", "trimtab@localhost")
