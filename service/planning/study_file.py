@@ -226,9 +226,10 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
         name: _mapping(f"context.{name}", {} if one is None else one)
         for name, one in _mapping("context", {} if data.get("context") is None else data["context"]).items()
     }
-    for name in context:
-        if name in changes:
-            raise InvalidInput(f"context.{name}", name, "a name that `parameters` does not describe too")
+    for variable in context:
+        if variable in changes:
+            allowed = "a name that `parameters` does not describe too"
+            raise InvalidInput(f"context.{variable}", variable, allowed)
     changes |= {name: {key: value for key, value in one.items() if key != "at"} for name, one in context.items()}
     if context:
         spec["context"] = [

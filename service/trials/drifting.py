@@ -1,4 +1,4 @@
-"""What follows when the values of a configuration drift: new measurements, and less weight for old ones.
+"""The answer to drift of a configuration's values: new measurements, and less weight for old ones.
 
 Only studies with a context are watched: their settings are in use while the system changes. A configuration that is
 measured often, such as the default or the one in use, shows the change (`policies/drift.py`). All trials of its context

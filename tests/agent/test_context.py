@@ -1,7 +1,8 @@
 """A study with a context on a real agent: a C program whose best size of reads depends on how a file is accessed.
 
 The program reads one mebibyte of a file in order, or a hundred records of 64 bytes at random places, with reads of a
-given size. In order, large reads save calls; at random places, they read what nobody needs.
+given size. In order, large reads save calls; at random places, they read what nobody needs. The metric is the time of
+the processor, which other programs disturb less than the time of the clock.
 """
 
 import re
@@ -16,6 +17,7 @@ import pytest
 import trimtab
 from tests.factories.agent import RealAgent
 from tests.factories.service import EmbeddedService, wait_for
+from trimtab.context import ContextRow
 from trimtab.follow import Follower
 
 pytestmark = pytest.mark.timeout(900)
@@ -41,7 +43,7 @@ int main(int count, char **words) {
     long sum = 0;
     struct timespec begin, end;
     if (count != 4 || file < 0 || room == NULL) return 1;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     for (int turn = 0; turn < 20; turn++) {
         if (random) {
             for (int record = 0; record < 100; record++) {
@@ -57,7 +59,7 @@ int main(int count, char **words) {
             }
         }
     }
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     printf("sum=%ld\nseconds=%.9f\n", sum, seconds);
     return 0;
@@ -142,13 +144,14 @@ def test_the_table_has_good_settings_for_each_context(
         assert not row.is_default
         least = min(exhaustive[access, size] for size in SIZES)
         share = least / exhaustive[access, int(row.settings["size"])]
-        # A single machine that does other work at the same time measures the exhaustive table too.
+        # 65536 and 262144 differ by about 15 %, so that the better of them need not be found.
         assert share >= 0.7, (access, row.settings, exhaustive)
     sizes = {access: int(study.best({"access": access}).settings["size"]) for access in ACCESSES}
     assert sizes["random"] < 16384 < sizes["ordered"]
 
     # A controller follows the context with the same table.
-    present, applied = ["random"], []
+    present = ["random"]
+    applied: list[ContextRow] = []
     follower = Follower(study.context_table, lambda: {"access": present[0]}, applied.append, confirmations=1)
     follower.step()
     present[0] = "ordered"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def truth(configuration: Mapping[str, Any]) -> float:
     high, hit = configuration["load"] == "high", float(configuration["hit"])
     best_x, best_y = 0.15 + 0.7 * hit, 0.8 if high else 0.3
     penalty = {"a": 0.3, "b": 0.0 if high else 0.2, "c": 0.2 if high else 0.0}[str(configuration["mode"])]
-    distance = 1.5 * (configuration["x"] - best_x) ** 2 + (configuration["y"] - best_y) ** 2
+    distance = 1.5 * abs(float(configuration["x"]) - best_x) ** 2 + abs(float(configuration["y"]) - best_y) ** 2
     return best(configuration) * (1.0 + distance + penalty)
 
 
@@ -73,7 +74,7 @@ def separately(seed: int, budget: int) -> list[Configuration]:
     found: list[Configuration] = []
     for place, context in enumerate(CONTEXTS):
         tuner = _plain(seed, budget // len(CONTEXTS))
-        _search(tuner, budget // len(CONTEXTS), [seed, place], lambda one, context=context: truth({**one, **context}))
+        _search(tuner, budget // len(CONTEXTS), [seed, place], partial(_within, context))
         found.append({**_recommended(tuner), **context})
     return found
 
@@ -99,6 +100,10 @@ WAYS: Mapping[str, Callable[[int, int], list[Configuration]]] = {
 def shares(way: str, seed: int, budget: int) -> list[float]:
     """Return, for each context, the best time divided by the time of the recommended settings."""
     return [best(context) / truth(one) for context, one in zip(CONTEXTS, WAYS[way](seed, budget), strict=True)]
+
+
+def _within(context: Configuration, settings: Configuration) -> float:
+    return truth({**settings, **context})
 
 
 def _plain(seed: int, budget: int) -> Tuner:

@@ -128,9 +128,8 @@ def test_a_new_table_is_fetched_after_a_while() -> None:
     service = Service()
     follower = service.follower(confirmations=1, refresh=60.0)
     follower.step()
-    service.table = ContextTable(
-        "proxy", 8, tuple(row(one.context["load"], one.context["hit"], 9) for one in TABLE.rows)
-    )  # type: ignore[arg-type]
+    rows = [ContextRow(one.context, {"cache": 9}, is_default=False) for one in TABLE.rows]
+    service.table = ContextTable("proxy", 8, tuple(rows))
     service.now = 59.0
     follower.step()
     service.now = 61.0

@@ -90,7 +90,7 @@ def test_the_table_has_the_default_where_nothing_is_proven(principal: Principal)
     assert idle.verdict is not None
     assert high.verdict is not None
     assert idle.verdict.level == "proven"
-    assert idle.settings["x"] > 0.5
+    assert float(idle.settings["x"]) > 0.5
     assert idle.settings == {"x": idle.verdict.configuration["x"]}
     assert (high.settings, high.is_default, idle.is_default) == ({"x": 0.5}, True, False)
     assert high.verdict.level == "no measurable gain"

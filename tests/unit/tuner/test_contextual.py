@@ -30,8 +30,8 @@ IDLE, HIGH = {"load": "idle"}, {"load": "high"}
 
 def seconds(configuration: Mapping[str, Any]) -> float:
     """Return a synthetic time whose best x is 0.2 when idle, and 0.8 under load, where all is four times as slow."""
-    high = configuration["load"] == "high"
-    return (4.0 if high else 1.0) * (1.0 + (configuration["x"] - (0.8 if high else 0.2)) ** 2)
+    high, x = configuration["load"] == "high", float(configuration["x"])
+    return (4.0 if high else 1.0) * (1.0 + abs(x - (0.8 if high else 0.2)) ** 2)
 
 
 class Driver:
@@ -92,7 +92,7 @@ def test_each_context_has_a_recommendation_in_its_own_values(driver: Callable[..
     found.search(24)
     table = found.tuner.found()
     assert isinstance(table, ContextTable)
-    best = {row.configuration["load"]: row.configuration["x"] for row in table.rows}
+    best = {row.configuration["load"]: float(row.configuration["x"]) for row in table.rows}
     assert best["idle"] < 0.5 < best["high"]
     assert found.tuner.recommend() is None
 
@@ -102,7 +102,7 @@ def test_the_model_finds_both_optima(driver: Callable[..., Driver]) -> None:
     found.search(20)
     table = found.tuner.found()
     assert isinstance(table, ContextTable)
-    best = {row.configuration["load"]: row.configuration["x"] for row in table.rows}
+    best = {row.configuration["load"]: float(row.configuration["x"]) for row in table.rows}
     assert best["idle"] == pytest.approx(0.2, abs=0.1)
     assert best["high"] == pytest.approx(0.8, abs=0.1)
 
