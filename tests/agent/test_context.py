@@ -114,7 +114,10 @@ def client(embedded_service: EmbeddedService) -> Iterator[trimtab.Client]:
         yield made
 
 
+@pytest.mark.parametrize(("algorithm", "trials"), [("random", 24), pytest.param("gp", 20, marks=pytest.mark.slow)])
 def test_the_table_has_good_settings_for_each_context(
+    algorithm: str,
+    trials: int,
     client: trimtab.Client,
     embedded_service: EmbeddedService,
     tmp_path: Path,
@@ -126,16 +129,17 @@ def test_the_table_has_good_settings_for_each_context(
     proof.chmod(0o600)
     with RealAgent(tmp_path, embedded_service.grpc_address, proof, components, name="reader-agent"):
         name, spec = client.parse_study_file(
-            "component: reader\nname: reader-contexts\ncontext: {access: }\n"
+            f"component: reader\nname: reader-{algorithm}\nalgorithm: {algorithm}\ncontext: {{access: }}\n"
             "objectives: [{minimize: seconds, unit: s}]\n"
-            "budget: {max_trials: 20}\nfinal_check: {max_trials: 10, effects: 0}\nplacement: {exclusive: false}\n"
+            f"budget: {{max_trials: {trials}}}\nfinal_check: {{max_trials: 10, effects: 0}}\n"
+            "placement: {exclusive: false}\n"
         )
         assert name is not None
         study = client.create_from_spec(name, spec)
         wait_for(lambda: study.refresh().state.finished, 800, "the study ends")
     assert study.state == "COMPLETED", study.status.reason
-    trials = [trial for trial in study.trials(["COMPLETED"]) if trial.origin != "check"]
-    assert [trial.params["access"] for trial in trials].count("random") == len(trials) // 2
+    searched = [trial.params["access"] for trial in study.trials(["COMPLETED"]) if trial.origin != "check"]
+    assert searched.count("random") == searched.count("ordered") == trials // 2
 
     for access in ACCESSES:
         row = study.best({"access": access})
