@@ -22,7 +22,7 @@ CONFIDENCE = 0.95
 
 
 class Answer(StrEnum):
-    """Whether the result of a study is better than that of the other."""
+    """The answer for the result of a study next to that of the other."""
 
     BETTER = "better"
     WORSE = "worse"

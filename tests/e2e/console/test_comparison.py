@@ -75,8 +75,9 @@ def test_studies_are_compared_and_tagged(page: Page, api: Rest) -> None:
     settings = page.get_by_role("region", name="Settings that differ")
     expect(settings.get_by_role("row", name="budget.max_trials 30 24")).to_be_visible()
     configurations = page.get_by_role("region", name="Recommended configurations")
-    found = [api("GET", f"/studies/{name}/analysis")["best"][0]["params"]["threads"] for name in ("io-path-1", "io-path-2")]
-    expect(configurations.get_by_role("row", name=f"threads {found[0]} {found[1]} 8")).to_be_visible()
+    analyses = [api("GET", f"/studies/{name}/analysis") for name in ("io-path-1", "io-path-2")]
+    first, second = (one["best"][0]["params"]["threads"] for one in analyses)
+    expect(configurations.get_by_role("row", name=f"threads {first} {second} 8")).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as SVG: io-path-1-io-path-2-seconds").click()
     assert "io-path-2" in Path(saved.value.path()).read_text()

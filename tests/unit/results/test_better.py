@@ -1,4 +1,4 @@
-"""Whether the result of one study is better than that of another."""
+"""The comparison of the results of two studies."""
 
 from __future__ import annotations
 
