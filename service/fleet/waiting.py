@@ -36,7 +36,7 @@ _PLACES = ("next", "second", "third", "fourth", "fifth", "sixth", "seventh", "ei
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a study with waiting trials and no running one waits for.
+    """The reason why a study with waiting trials and no running one waits.
 
     `reason` is a complete sentence, empty if nothing waits or an agent is about to take a trial. `place` is the place
     among the studies that wait for the same agents, from 1; None if no online agent fits or one is free.

@@ -40,7 +40,7 @@ class ComparedStudySerializer(serializers.Serializer[Any]):
 
 
 class BetterSerializer(serializers.Serializer[Any]):
-    """Whether the result of a study is better than that of another one, from the runs of both configurations."""
+    """The answer whether a study is better than another one, from the runs of both configurations."""
 
     study = serializers.CharField()
     against = serializers.CharField()

@@ -193,7 +193,7 @@ class EnqueueTrialsSerializer(Input):
 
 
 class StandingSerializer(serializers.Serializer[Any]):
-    """What a study with waiting trials and no running one waits for."""
+    """The reason why a study with waiting trials and no running one waits."""
 
     reason = serializers.CharField(
         help_text='"Waits for its turn: node-a is busy with gcc. It is third in the queue."; empty: it does not wait.'
