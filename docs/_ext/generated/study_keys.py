@@ -15,6 +15,7 @@ FORMS = {
     "time": "time: seconds, or a number with `s`, `m`, `min`, `h` or `d`",
     "mapping": "mapping",
     "parameters": "mapping by parameter",
+    "context": "mapping by context variable",
     "objectives": "list of objectives",
     "policy": "name, or name and options",
     "policies": "list of policies",

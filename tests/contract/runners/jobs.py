@@ -38,7 +38,8 @@ def _processes_of(folder: Path) -> list[str]:
 
 
 def metric(name: str, kind: str, **fields: Any) -> dict[str, Any]:
-    made = {"name": name, "kind": kind, "source": "stdout", "pattern": "", "take": "last", "path": "", "file": ""}
+    made: dict[str, Any] = {"name": name, "kind": kind, "source": "stdout", "pattern": "", "take": "last"}
+    made |= {"path": "", "file": ""}
     made |= {"tool": "", "output_field": "", "of": "", "query": "", "url": "", "delay": 0.0}
     assert set(made) | {"function", "timeout"} == set(Metric.__dataclass_fields__)
     return {**made, "function": "", "timeout": PATIENCE, **fields}

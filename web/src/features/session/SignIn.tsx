@@ -68,9 +68,10 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
   );
 }
 
+/* eslint-disable lingui/no-unlocalized-strings -- commands */
 /** Return the command that shows the token; without its path, for the usual data folder. */
 function showToken(tokenFile: string): string {
-  return ["cat ", tokenFile === "" ? "~/.local/share/trimtab/admin-token" : quoted(tokenFile)].join("");
+  return `cat ${tokenFile === "" ? "~/.local/share/trimtab/admin-token" : quoted(tokenFile)}`;
 }
 
 /** Return the command that makes a login link, for the data folder with this token. */
@@ -78,6 +79,7 @@ function loginLink(tokenFile: string): string {
   const folder = tokenFile.replace(/\/?[^/]*$/, "");
   return ["trimtab-service login-link", ...(folder === "" ? [] : ["--data-dir", quoted(folder)])].join(" ");
 }
+/* eslint-enable lingui/no-unlocalized-strings */
 
 interface ByProviderProps {
   provider: Provider;
