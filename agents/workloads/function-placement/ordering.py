@@ -1,4 +1,4 @@
-"""Algorithms that order the functions of a call graph [pettis-1990; ottoni-2017, section 5].
+"""Algorithms that order the functions of a call graph [pettis-1990], [ottoni-2017, section 5].
 
 All of them return the functions of the profile only. Functions that no sample has seen stay in the linker's order.
 """
