@@ -129,16 +129,6 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
       <Standing study={study} />
       <StudyFacts study={study} />
-      <NoteCard
-        study={study.name}
-        revision={study.revision}
-        mayWrite={may("study.update")}
-        link={(number) => (
-          <Link to="/studies/$name/trials/$number" params={{ name: study.name, number: String(number) }}>
-            {t`Trial ${number}`}
-          </Link>
-        )}
-      />
       {may("record.read") && study.spec.execution ? (
         <StudyRecord
           study={study}
@@ -185,6 +175,18 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
           {tab === "timeline" ? <Timeline study={study} trials={trials} sampled={sampled} onPick={openTrial} /> : null}
         </>
       )}
+      {tab === "overview" ? (
+        <NoteCard
+          study={study.name}
+          revision={study.revision}
+          mayWrite={may("study.update")}
+          link={(number) => (
+            <Link to="/studies/$name/trials/$number" params={{ name: study.name, number: String(number) }}>
+              {t`Trial ${number}`}
+            </Link>
+          )}
+        />
+      ) : null}
     </>
   );
 }
