@@ -143,9 +143,12 @@ def test_the_console_links_to_the_documentation(embedded_service: EmbeddedServic
         page.goto(f"{embedded_service.http_url}/sign-in?next=/agents")
         page.get_by_label("Token").fill(embedded_service.token)
         page.keyboard.press("Enter")
-        link = page.get_by_role("link", name="Documentation")
+        link = page.get_by_role("link", name="Documentation", exact=True)
+        page.get_by_role("button", name="Help").click()
         expect(link).to_have_attribute("href", "/docs/how-to/many-machines.html")
+        page.keyboard.press("Escape")
         page.get_by_role("link", name="Components").click()
+        page.get_by_role("button", name="Help").click()
         expect(link).to_have_attribute("href", "/docs/how-to/write-component.html")
         with page.expect_popup() as opened:
             link.click()
