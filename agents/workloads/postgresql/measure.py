@@ -122,7 +122,8 @@ def measure(options: argparse.Namespace) -> None:
                 changed = ", ".join(f"{key} {value}" for key, value in contenders[algorithm].items())
                 settings.append([name, algorithm, words, changed, crash(one, contenders[algorithm])])
                 write(options.folder / "settings.md", ["load", "algorithm", "study", "changed", "crash test"], settings)
-            rows += report(options.folder, name, rounds_of(one, name, contenders, options.rounds))
+            found = rounds_of(one, name, contenders, options.rounds)
+            rows += report(options.folder, name, {label: found[label] for label in contenders})
             header = ["load", "settings", "transactions a second", "p95", "memory", "less time than default (95 %)"]
             write(options.folder / "loads.md", header, rows)
 
