@@ -56,7 +56,10 @@ def change_note(
     with changing(principal, study, "note.change", trial=trial) as work:
         row = None if trial is None else actions.get_trial(work, trial)
         notes = access.rows(Note, principal).filter(study_id=work.study.pk)
-        note = notes.filter(trial=row).first() or Note(study=work.study, trial=row)
+        # An empty change of a missing note returns an empty note, which is not stored.
+        note = notes.filter(trial=row).first() or Note(
+            study=work.study, trial=row, changed_by=principal.actor, changed_at=work.time
+        )
         before = _shown(note)
         if text is not None:
             note.text = text

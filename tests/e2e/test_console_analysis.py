@@ -242,7 +242,7 @@ def test_a_saved_plot_contains_only_the_zoomed_range(page: Page, api: Api) -> No
 
     def is_near() -> bool:
         # A page that is busy takes several turns of the wheel for one.
-        plot.hover(position={"x": 70, "y": 100})
+        plot.hover(position={"x": 110, "y": 100})
         page.keyboard.down("Control")
         for _ in range(12):
             page.mouse.wheel(0, -240)

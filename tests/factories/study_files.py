@@ -112,7 +112,7 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
     "a context without values": (
         BASE + "context: {load: {type: float, min: 0, max: 1}}\n",
         "context.load.at",
-        "too many values",
+        "a value is missing",
         3,
     ),
     "a context value out of range": (

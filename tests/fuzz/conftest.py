@@ -52,6 +52,7 @@ class Prey:
     tenant: str = ""
     # A record of a tuned application.
     record: str = ""
+    notice_channel: str = ""
     leases: list[str] = field(default_factory=list)
 
     def renew(self) -> None:
@@ -93,6 +94,15 @@ class Prey:
             matching = matching_pb2_grpc.MatchingServiceStub(self.channel)
             (record,) = matching.ListRecords(matching_pb2.ListRecordsRequest(study=tuned), timeout=PATIENCE).records
             self.record = record.id
+        if not self.notice_channel:
+            # No name server knows this host.
+            made = httpx.post(
+                f"{self.service.http_url}/api/v1/notice-channels",
+                json={"medium": "webhook", "target": "https://hooks.invalid/1", "kinds": ["study.ended"]},
+                headers={"Authorization": f"Bearer {self.service.token}"},
+                timeout=PATIENCE,
+            )
+            self.notice_channel = made.raise_for_status().json()["id"]
 
     def mishaps(self) -> str:
         """Return the unexpected errors in the logs of the processes."""

@@ -57,6 +57,7 @@ def known(prey: Prey) -> dict[str, Any]:
         "token_id": "trm_x",
         "slug": prey.tenant,
         "record_id": prey.record,
+        "channel_id": prey.notice_channel,
     }
 
 

@@ -35,6 +35,12 @@ def test_a_change_keeps_what_it_does_not_name(principal: Principal, study: str) 
     assert [one.trial for one in notes.list_notes(principal, study, 1)] == [1]
 
 
+def test_an_empty_change_of_a_missing_note_stores_nothing(principal: Principal, study: str) -> None:
+    note = notes.change_note(principal, study).note
+    assert (note.text, note.changed_by, note.changed_at.tzinfo is not None) == ("", principal.actor, True)
+    assert notes.list_notes(principal, study) == []
+
+
 def test_the_same_note_again_changes_nothing(principal: Principal, study: str) -> None:
     notes.change_note(principal, study, 1, text="a")
     before = selectors.get_study(principal, study).revision

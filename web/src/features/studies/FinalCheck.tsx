@@ -47,7 +47,8 @@ function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        if (!unreadable) check.mutate({ ...settings, request_id: request }, { onSuccess: onDone });
+        // The check may begin, which removes this form, before the answer is here; the form would then come back after the check.
+        if (!unreadable) void check.mutateAsync({ ...settings, request_id: request }).then(onDone, () => null);
       }}
     >
       <p>
