@@ -96,13 +96,13 @@ class Prey:
             self.record = record.id
         if not self.notice_channel:
             # No name server knows this host.
-            made = httpx.post(
+            answer = httpx.post(
                 f"{self.service.http_url}/api/v1/notice-channels",
                 json={"medium": "webhook", "target": "https://hooks.invalid/1", "kinds": ["study.ended"]},
                 headers={"Authorization": f"Bearer {self.service.token}"},
                 timeout=PATIENCE,
             )
-            self.notice_channel = made.raise_for_status().json()["id"]
+            self.notice_channel = answer.raise_for_status().json()["id"]
 
     def mishaps(self) -> str:
         """Return the unexpected errors in the logs of the processes."""
