@@ -2,7 +2,7 @@
 
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 RESAMPLES = 4000
@@ -26,17 +26,24 @@ class Ratio:
 
 
 def ratio_of(values: Sequence[float], base: Sequence[float]) -> Ratio:
-    """Return the median of `values` divided by that of `base`, from rounds of both in turns.
+    """Return the median of `values` divided by that of `base`, from rounds of both in turns, with its interval."""
+    return Ratio(_ratio(values, base), *bootstrap(_ratio, values, base))
 
-    The interval is a bootstrap of the rounds; a round that is drawn counts for both.
+
+def bootstrap(
+    figure: Callable[[Sequence[float], Sequence[float]], float], first: Sequence[float], second: Sequence[float]
+) -> tuple[float, float]:
+    """Return the interval of 95 % of a figure from rounds of two series in turns.
+
+    The rounds are drawn with replacement; a round that is drawn counts for both series.
     """
     draws = random.Random(0)
-    rounds = range(len(values))
+    rounds = range(len(first))
     found = sorted(
-        _ratio([values[place] for place in drawn], [base[place] for place in drawn])
+        figure([first[place] for place in drawn], [second[place] for place in drawn])
         for drawn in (draws.choices(rounds, k=len(rounds)) for _ in range(RESAMPLES))
     )
-    return Ratio(_ratio(values, base), found[RESAMPLES // 40], found[-RESAMPLES // 40])
+    return found[RESAMPLES // 40], found[-RESAMPLES // 40]
 
 
 def _ratio(values: Sequence[float], base: Sequence[float]) -> float:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from intervals import bootstrap
 from rich import box
 from rich.table import Table
 from scripts import ScriptError, progress_bar, screen
@@ -32,7 +33,6 @@ from trimtab.cli.submission import create, load
 from trimtab.study import Study
 
 START_SECONDS = 120.0
-RESAMPLES = 4000
 INTERRUPTED = "Stopped; the same command goes on."
 GOES_ON = """\
 The same command goes on where it was interrupted, with the results in --folder. Tables are written there, too.
@@ -264,16 +264,8 @@ class Bench:
 
 
 def gain(baseline: Sequence[float], other: Sequence[float]) -> str:
-    """Return by how much the other's median is lower, with a 95 % interval, from rounds of both in turns.
-
-    The interval is a bootstrap of the rounds; a round that is drawn counts for both.
-    """
-    draws = random.Random(0)
-    shares = sorted(
-        _lower([baseline[place] for place in drawn], [other[place] for place in drawn])
-        for drawn in (draws.choices(range(len(baseline)), k=len(baseline)) for _ in range(RESAMPLES))
-    )
-    low, high = shares[RESAMPLES // 40], shares[-RESAMPLES // 40]
+    """Return by how much the other's median is lower, with a 95 % interval, from rounds of both in turns."""
+    low, high = bootstrap(_lower, baseline, other)
     return f"{100 * _lower(baseline, other):.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 

@@ -53,6 +53,15 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return folder
 
 
+def copy_of(workload: Path, factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of a workload, next to copies of the modules that the workloads share."""
+    copied = factory.mktemp("small") / workload.name
+    shutil.copytree(workload, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    for module in workload.parent.glob("*.py"):
+        shutil.copy(module, copied.parent)
+    return copied
+
+
 def module_of(workload: Path, name: str) -> ModuleType:
     """Import a Python file of a workload, which may import the other files of its folder.
 

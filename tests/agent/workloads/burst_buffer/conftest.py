@@ -1,13 +1,12 @@
 """Fixtures of the burst buffer's tests."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.agent.workloads.burst_buffer.place import DAEMON, HELPERS, LIBRARY, SOURCES, WORKLOAD, Place
-from tests.agent.workloads.shared import SHARED_LIBRARY, compile_c, make_once
+from tests.agent.workloads.shared import SHARED_LIBRARY, compile_c, copy_of, make_once
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +31,7 @@ def place(built: Path, tmp_path: Path) -> Place:
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workload with little data and a grid of two points, so that its trials are short."""
-    workload = tmp_path_factory.mktemp("small") / "burst-buffer"
-    shutil.copytree(WORKLOAD, workload)
-    for name in ("measuring.py", "scripts.py"):
-        shutil.copy(WORKLOAD.parent / name, workload.parent)
+    workload = copy_of(WORKLOAD, tmp_path_factory)
     component = yaml.safe_load((workload / "component.yaml").read_text())
     less = {"--size=50M": "--size=1M", "--bs=10M": "--bs=256k", "--io_size=1280k": "--io_size=16k"}
     for application in component["applications"].values():

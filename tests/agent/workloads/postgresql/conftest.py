@@ -1,6 +1,5 @@
 """Fixtures of the tests of PostgreSQL's workload: the server of the wheel, and a small filled cluster."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import yaml
 
 from service.embedded.postgres import programs
-from tests.agent.workloads.shared import WORKLOADS, make_once, module_of, run
+from tests.agent.workloads.shared import WORKLOADS, copy_of, make_once, module_of, run
 
 WORKLOAD = WORKLOADS / "postgresql"
 
@@ -53,10 +52,7 @@ def cluster(modules: dict[str, ModuleType], filled: Path) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def small(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workload with a small database and short loads."""
-    workload = tmp_path_factory.mktemp("small") / "postgresql"
-    shutil.copytree(WORKLOAD, workload, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("measuring.py", "scripts.py"):
-        shutil.copy(WORKLOAD.parent / name, workload.parent)
+    workload = copy_of(WORKLOAD, tmp_path_factory)
     component = yaml.safe_load((workload / "component.yaml").read_text())
     component["build"]["commands"] = [["cp", str(filled / "cluster.tar"), "{build}"]]
     for application in component["applications"].values():

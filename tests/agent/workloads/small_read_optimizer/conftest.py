@@ -1,13 +1,12 @@
 """Fixtures of the small read optimizer's tests."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.agent.workloads.shared import SHARED_LIBRARY, compile_c, make_once, run
+from tests.agent.workloads.shared import SHARED_LIBRARY, compile_c, copy_of, make_once, run
 from tests.agent.workloads.small_read_optimizer.preload import HELPERS, LIBRARY, SOURCES, WORKLOAD
 from tests.factories.service import lack
 
@@ -38,10 +37,7 @@ def mounts(built: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workload with a file of 8 MiB, few operations and a grid of four points, so that its trials are short."""
-    workload = tmp_path_factory.mktemp("small") / "small-read-optimizer"
-    shutil.copytree(WORKLOAD, workload)
-    for name in ("measuring.py", "scripts.py"):
-        shutil.copy(WORKLOAD.parent / name, workload.parent)
+    workload = copy_of(WORKLOAD, tmp_path_factory)
     component = yaml.safe_load((workload / "component.yaml").read_text())
     component["build"]["commands"][-1][2] = "8M"
     for name, application in component["applications"].items():

@@ -1,6 +1,5 @@
 """Fixtures of the web proxy's tests."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from tests.agent.workloads.shared import make_once, module_of, run
+from tests.agent.workloads.shared import copy_of, make_once, module_of, run
 from tests.agent.workloads.web_proxy.proxies import PAGES, WORKLOAD, compile_proxy
 
 SMALL = ["--pages", PAGES, "--least-kb", 60, "--most-kb", 90]
@@ -42,10 +41,7 @@ def proxy(built: Path, trial: ModuleType) -> Iterator[object]:
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workload with small pages and short runs."""
-    workload = tmp_path_factory.mktemp("small") / "web-proxy"
-    shutil.copytree(WORKLOAD, workload, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("measuring.py", "scripts.py"):
-        shutil.copy(WORKLOAD.parent / name, workload.parent)
+    workload = copy_of(WORKLOAD, tmp_path_factory)
     component = yaml.safe_load((workload / "component.yaml").read_text())
     component["build"]["commands"][-1] += list(map(str, SMALL))
     command = component["applications"]["pages"]["command"]
