@@ -25,6 +25,10 @@ CONTINUOUS, MIXED, DISCRETE = (
 NUMERICAL = (ArithmeticError, BotorchError)
 # The steps of a search along continuous columns; more do not improve the suggestions.
 _STEPS = 50
+# The steps of the relaxed searches for the starts of mixed searches, which are rounded afterwards. On 8 histories of 30
+# and 150 trials, 8 steps lead to the same maxima as BoTorch's 100 with a third of the evaluations (68 and 197): further
+# steps end in failed line searches, which BoTorch repeats from other starts.
+_STEPS_OF_STARTS = 8
 # Of the logarithm of an improvement.
 _CLOSE = 1e-3
 # How far a row that breaks constraints goes back to the feasible row from which its search began.
@@ -119,7 +123,7 @@ def maximised(
             discrete_dims={place: one for place, one in choices.items() if place not in region.categorical},
             cat_dims={place: one for place, one in choices.items() if place in region.categorical},
             raw_samples=search.raw_samples,
-            options={"tol": _CLOSE, "num_spray_points": 0},
+            options={"tol": _CLOSE, "num_spray_points": 0, "maxiter_init": _STEPS_OF_STARTS},
             **shared,
         )
     rows = region.exact(found.detach().numpy().copy())
