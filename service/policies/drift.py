@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 # The shift that is detected fastest is twice the allowance, in standard deviations of one value.
 ALLOWANCE = 1.0
@@ -44,6 +43,9 @@ def residuals(values: Sequence[float]) -> list[float]:
     found = np.asarray(values, dtype=np.float64)
     if len(found) <= LEAST:
         return []
+    # It is imported on first use, because it makes up much of the start of a process that may never need it.
+    from scipy.special import ndtri, stdtr
+
     if (found > 0.0).all() or (found < 0.0).all():
         found = np.log(np.abs(found))
     places = np.arange(LEAST, len(found))
@@ -57,7 +59,8 @@ def residuals(values: Sequence[float]) -> list[float]:
     # Values without any noise: each difference is one.
     deviations = np.maximum(deviations, 1e-9 * max(float(np.abs(found).max()), 1e-300))
     ratios = off / (deviations * np.sqrt(1.0 + 1.0 / counts))
-    quantiles = stats.norm.isf(stats.t.sf(np.abs(ratios), counts - 1))
+    # The distribution functions are taken at negative values, where their tails are exact.
+    quantiles = -ndtri(stdtr(counts - 1, -np.abs(ratios)))
     return np.copysign(np.minimum(quantiles, _LARGEST), ratios).tolist()  # type: ignore[no-any-return]
 
 
