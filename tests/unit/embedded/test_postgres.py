@@ -1,8 +1,12 @@
 """PostgreSQL in a folder: first start, leftovers, difficult folders."""
 
 import os
+import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -10,8 +14,9 @@ import psycopg
 import pytest
 
 from service.embedded import postgres
-from service.embedded.postgres import SOCKET_PATH_BYTES, Postgres
-from service.embedded.processes import stop
+from service.embedded.postgres import SOCKET_PATH_BYTES, Postgres, programs
+from service.embedded.processes import Child, stop
+from tests.factories.disk import Disk
 from tests.factories.ports import free_port
 from tests.factories.service import postgres_server, wait_for
 
@@ -128,6 +133,66 @@ def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path) -> Non
             assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
     finally:
         stop([child])
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    made = Disk()
+    for name, text in made.variables.items():
+        monkeypatch.setenv(name, text)
+    yield made
+    made.close()
+
+
+@contextmanager
+def durable_server(folder: Path) -> Iterator[tuple[Postgres, Child, psutil.Process]]:
+    """PostgreSQL that writes to the disk as `up` lets it, its child process, and its main process."""
+    server = Postgres(folder / "postgres")
+    server.prepare()
+    child = server.child(folder / "log")
+    child.start()
+    try:
+        server.wait_until_ready(child, 120)
+        assert child.process is not None
+        yield server, child, psutil.Process(child.process.pid)
+    finally:
+        stop([child])
+
+
+def test_crash_recovery_does_not_flush_each_file(tmp_path: Path, disk: Disk) -> None:
+    with durable_server(tmp_path) as (server, child, main):
+        main.kill()
+        main.wait()
+        before = disk.flushes
+        wait_for(lambda: (child.keep_alive(), server.ready())[1], 120, "it is back")
+        assert disk.flushes > before, "the library is at work"
+        files = sum(path.is_file() for path in server.folder.rglob("*"))
+        assert disk.flushes - before < files / 5
+
+
+def test_what_a_killed_server_leaves_writes_no_shutdown_checkpoint(tmp_path: Path, disk: Disk) -> None:
+    """With such a checkpoint, the next start would not recover what others have committed since."""
+    with durable_server(tmp_path) as (server, _, main):
+        connection = psycopg.connect(server.url("postgres"), autocommit=True)
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        before = disk.flushes
+        disk.hold()
+        connection.pgconn.send_query(b"CHECKPOINT")
+        wait_for(lambda: disk.flushes > before, 120, "the checkpointer flushes a file")
+        main.kill()
+        main.wait()
+        clearing = threading.Thread(target=server.clear_leftovers)
+        clearing.start()
+        # Long enough for a signal to arrive that would let the checkpointer go on to a shutdown.
+        clearing.join(2)
+        disk.release()
+        clearing.join(120)
+        connection.close()
+        control = subprocess.run(
+            [programs() / "pg_controldata", server.folder], check=True, capture_output=True, text=True
+        )
+        assert re.search("cluster state: +in production", control.stdout), control.stdout
+        assert not (server.folder / "postmaster.pid").exists()
 
 
 def test_an_interrupted_preparation_ends_and_can_be_repeated(tmp_path: Path) -> None:
