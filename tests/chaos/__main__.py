@@ -1,15 +1,18 @@
 """Faults of all kinds, overlapping, against a whole service at work: `make chaos ARGS="--faults 1000 --seed 1"`.
 
 A service as `trimtab-service up` runs it, an agent and several clients work on studies of cheap and of costly
-algorithms. Processes are killed and stopped at random, two at a time. All the time the studies are read: a finished
-trial never changes, no trial disappears, and each has the value of its own configuration. When a study has ended, the
-next one begins. In the end the faults stop, everything completes, and each result that was acknowledged to a client is
-there, once. The table has the times until the next result was acknowledged after a fault.
+algorithms. With --hosted there are PostgreSQL, Redis, two gRPC processes on one port, two workers, beat and web, and
+each is restarted as a service manager does it. Processes are killed and stopped at random, two at a time. All the time
+the studies are read: a finished trial never changes, no trial disappears, and each has the value of its own
+configuration. When a study has ended, the next one begins. In the end the faults stop, everything completes, and each
+result that was acknowledged to a client is there, once. The table has the times until the next result was acknowledged
+after a fault.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import statistics
 import subprocess
@@ -17,8 +20,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -26,32 +30,28 @@ from rich.progress import Progress
 from rich.table import Table
 
 import trimtab
-from tests.chaos import faults, truth
+from tests.chaos import faults, systems, truth
 from tests.chaos.faults import Fault
+from tests.chaos.systems import System
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, write_component
-from tests.factories.service import EmbeddedService
 
 BUDGET = 60
 CLIENTS = 2
 # Faults that may be at work at the same time.
 HANDS = 2
-# Short, so that a run has many recoveries.
-TIMES = {
-    "TRIMTAB_LEASE_SECONDS": "6",
-    "TRIMTAB_HEARTBEAT_SECONDS": "1",
-    "TRIMTAB_OPERATION_STALE_SECONDS": "3",
-    "TRIMTAB_OPERATION_REQUEUE_SECONDS": "5",
-}
 # The longest wait for the service in seconds; a longer one is a failure.
 PATIENCE = 600.0
 ALGORITHMS = ("random", "gp", "ga")
+# It runs a service with its data in a folder.
+Run = Callable[[Path], AbstractContextManager[System]]
 
 
 class Chaos:
     """One run in a folder."""
 
-    def __init__(self, folder: Path, count: int, seed: int) -> None:
+    def __init__(self, folder: Path, system: Run, count: int, seed: int) -> None:
         self._folder = folder
+        self._system = system
         self._count = count
         self._random = random.Random(seed)
         self._lock = threading.Lock()
@@ -68,14 +68,14 @@ class Chaos:
     def run(self, shown: Progress) -> None:
         """Run all faults, and check everything. Raises AssertionError."""
         components = write_component(self._folder / "components", self._folder / "runs", delay=0.05)
-        token_file = self._folder / "service" / "admin-token"
-        with EmbeddedService(self._folder / "service", TIMES) as service:
-            agent = RealAgent(self._folder, service.grpc_address, token_file, components, slots=2)
+        with self._system(self._folder) as service:
+            agent = RealAgent(self._folder, service.grpc_address, service.token_file, components, slots=2)
             with agent, trimtab.Client(service.grpc_address, token=service.token, retry_seconds=PATIENCE) as client:
                 threads = [
                     threading.Thread(target=self._guarded, args=(work,), daemon=True)
                     for work in (
                         *[lambda: self._hand(service, agent, shown)] * HANDS,
+                        lambda: self._keep_service(service),
                         lambda: self._keep_agent(agent),
                         lambda: self._keep_clients(service),
                     )
@@ -95,16 +95,9 @@ class Chaos:
 
     # Faults
 
-    def _hand(self, service: EmbeddedService, agent: RealAgent, shown: Progress) -> None:
+    def _hand(self, service: System, agent: RealAgent, shown: Progress) -> None:
         task = shown.tasks[0].id
-
-        def service_process(name: str) -> Callable[[], Sequence[int]]:
-            return lambda: [pid for key, pid in service.processes().items() if key == name]
-
-        targets: dict[str, Callable[[], Sequence[int]]] = {
-            name: service_process(name) for name in ("web", "grpc", "worker", "beat", "postgres")
-        }
-        targets["backend"] = lambda: faults.backends(service.processes().get("postgres", 0))[:2]
+        targets = dict(service.targets)
         targets["agent"] = lambda: [agent.pid]
         targets["client"] = lambda: [one.pid for one in self._clients if one.poll() is None][:1]
         while True:
@@ -114,11 +107,17 @@ class Chaos:
                 kind, act = faults.choose(self._random, targets)
                 pause = self._random.uniform(0.2, 4.0)
                 self.faults.append(Fault(kind, time.monotonic()))
+                with (self._folder / "faults.log").open("a") as log:
+                    log.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} {len(self.faults)} {kind}\n")
             act()
             shown.advance(task)
             time.sleep(pause)
 
     # What a service manager and users would do
+
+    def _keep_service(self, service: System) -> None:
+        while not self._over.wait(0.1):
+            service.keep()
 
     def _keep_agent(self, agent: RealAgent) -> None:
         while not self._over.wait(0.5):
@@ -127,7 +126,7 @@ class Chaos:
                 with suppress(AssertionError):
                     agent.start()
 
-    def _keep_clients(self, service: EmbeddedService) -> None:
+    def _keep_clients(self, service: System) -> None:
         number = 0
         while not self._over.is_set():
             self._clients = [one for one in self._clients if one.poll() is None]
@@ -234,10 +233,16 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=1000, metavar="N", help="number of faults (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the faults (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for logs and notes (default: a temporary one)")
+    parser.add_argument("--hosted", action="store_true", help="hosted mode instead of `trimtab-service up`")
     given = parser.parse_args()
+    # Each restarted process would compile its modules again, which takes four times as long as its start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     console = Console()
     with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as temporary:
-        chaos = Chaos(given.keep or Path(temporary), given.faults, given.seed)
+        folder = given.keep or Path(temporary)
+        # PostgreSQL may run as another user.
+        folder.chmod(0o755)
+        chaos = Chaos(folder, systems.hosted if given.hosted else systems.embedded, given.faults, given.seed)
         with Progress(console=console) as shown:
             shown.add_task("faults", total=given.faults)
             try:

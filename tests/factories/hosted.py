@@ -72,16 +72,20 @@ def hosted_service(
     variables: Mapping[str, str] | None = None,
     places: Mapping[str, str] | None = None,
     pooler: Callable[[Path, int], AbstractContextManager[int]] | None = None,
+    servers: list[Child] | None = None,
+    grpc_options: Sequence[str] = (),
 ) -> Iterator[Hosted]:
     """Run web, gRPC, beat and a number of workers over their own database with `default` and these tenants.
 
     Commands and environments come from deploy/compose.yaml, with `variables` and `places` as in Compose. Without
     `places` they use an administrator's token instead of Keycloak, and a broker that needs no password.
-    `pooler` runs a pooler for the database server at a port and gives its port.
+    `pooler` runs a pooler for the database server at a port and gives its port. The process of the database server is
+    added to `servers`. `grpc_options` are further options of the gRPC process.
     """
     port = str(free_port())
     with ExitStack() as around:
-        server = around.enter_context(postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}))
+        reachable = {"listen_addresses": "127.0.0.1", "port": port}
+        server = around.enter_context(postgres_server(folder, reachable, servers))
         here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
         here |= {
             "postgres:5432": f"127.0.0.1:{port}",
@@ -120,7 +124,8 @@ def hosted_service(
         names |= {f"worker-{number}": "worker" for number in range(1, workers + 1)}
         try:
             for name, part in names.items():
-                hosted.begin(name, compose.process(part), folder / f"{name}.log")
+                options = grpc_options if part == "grpc" else ()
+                hosted.begin(name, [*compose.process(part), *options], folder / f"{name}.log")
             wait_for(hosted.ready, 240, "the web process is ready")
             yield hosted
         finally:

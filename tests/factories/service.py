@@ -138,12 +138,19 @@ class EmbeddedService:
 
 
 @contextmanager
-def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
-    """PostgreSQL in `folder`, without the writes to disk that only a power failure would make matter."""
+def postgres_server(
+    folder: Path, settings: Mapping[str, str] | None = None, servers: list[Child] | None = None
+) -> Iterator[Postgres]:
+    """PostgreSQL in `folder`, without the writes to disk that only a power failure would make matter.
+
+    Its process is added to `servers`.
+    """
     server = Postgres(folder / "postgres", {"fsync": "off", **(settings or {})})
     server.prepare()
     child = server.child(folder / "postgres.log")
     child.start()
+    if servers is not None:
+        servers.append(child)
     try:
         server.wait_until_ready(child, 120)
         yield server
@@ -152,13 +159,18 @@ def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
 
 
 @contextmanager
-def redis_server(folder: Path) -> Iterator[str]:
-    """Run a real Redis and return its URL. Without Redis the test fails in CI, and is skipped elsewhere."""
+def redis_server(folder: Path, servers: list[Child] | None = None) -> Iterator[str]:
+    """Run a real Redis and return its URL. Without Redis the test fails in CI, and is skipped elsewhere.
+
+    Its process is added to `servers`.
+    """
     program = require_program("redis-server", "redis-server")
     port = free_port()
     argv = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     child = Child("redis", argv, dict(os.environ), folder / "redis.log")
     child.start()
+    if servers is not None:
+        servers.append(child)
     try:
         wait_for(lambda: _accepts(port), 60, "Redis listens")
         yield f"redis://127.0.0.1:{port}/0"

@@ -1,0 +1,97 @@
+"""The services that faults hit: what `trimtab-service up` runs, and hosted mode with a process for each part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from service.embedded.processes import Child
+from tests.chaos import faults
+from tests.factories.hosted import TOKEN, hosted_service
+from tests.factories.service import EmbeddedService, redis_server
+
+# Short, so that a run has many recoveries.
+TIMES = {
+    "TRIMTAB_LEASE_SECONDS": "6",
+    "TRIMTAB_HEARTBEAT_SECONDS": "1",
+    "TRIMTAB_OPERATION_STALE_SECONDS": "3",
+    "TRIMTAB_OPERATION_REQUEUE_SECONDS": "5",
+}
+WORKERS = 2
+GRPC_PROCESSES = 2
+
+Pids = Callable[[], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class System:
+    """A service at work. `targets`: the processes that a fault hits, by name. `keep` restarts those that have died."""
+
+    grpc_address: str
+    token: str
+    token_file: Path
+    targets: Mapping[str, Pids]
+    keep: Callable[[], None]
+
+
+@contextmanager
+def embedded(folder: Path) -> Iterator[System]:
+    """Run `trimtab-service up`, which restarts its own processes."""
+    with EmbeddedService(folder / "service", TIMES) as service:
+
+        def named(name: str) -> Pids:
+            return lambda: [pid for key, pid in service.processes().items() if key == name]
+
+        targets = {name: named(name) for name in ("web", "grpc", "worker", "beat", "postgres")}
+        targets["backend"] = lambda: faults.backends(service.processes().get("postgres", 0))[:2]
+        token_file = service.data_dir / "admin-token"
+        yield System(service.grpc_address, service.token, token_file, targets, lambda: None)
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[System]:
+    """Run hosted mode with Redis, several workers and gRPC processes. A service manager restarts each process."""
+    token_file = folder / "token"
+    token_file.write_text(TOKEN)
+    servers: list[Child] = []
+    shared = ["--processes", str(GRPC_PROCESSES)]
+    with (
+        redis_server(folder, servers) as redis_url,
+        hosted_service(
+            folder,
+            redis_url,
+            TIMES,
+            workers=WORKERS,
+            servers=servers,
+            grpc_options=shared,
+        ) as service,
+    ):
+        children = {child.name: child for child in [*servers, *service.processes.values()]}
+
+        def named(name: str) -> Pids:
+            return lambda: _pids(children[name])
+
+        targets = {name: named(name) for name in children}
+        targets["grpc of two"] = lambda: [pid for one in _pids(children["grpc"]) for pid in _children(one)[:1]]
+        targets["backend"] = lambda: [pid for one in _pids(children["postgres"]) for pid in faults.backends(one)[:2]]
+
+        def keep() -> None:
+            for child in children.values():
+                child.keep_alive()
+
+        yield System(service.grpc_address, TOKEN, token_file, targets, keep)
+
+
+def _pids(child: Child) -> list[int]:
+    process = child.process
+    return [] if process is None else [process.pid]
+
+
+def _children(pid: int) -> list[int]:
+    with suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children()]
+    return []
