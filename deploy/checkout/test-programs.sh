@@ -10,7 +10,7 @@ declare -A packages=(
     [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
     [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
     [pgbouncer]=pgbouncer [promtool]=prometheus [prometheus]=prometheus [caddy]=caddy [docker-compose]=docker-compose
-    [ip]=iproute2 [make]=make [ab]=apache2-utils [fio]=fio [hyperfine]=hyperfine [wrk]=wrk [valgrind]=valgrind [pcre2-config]=libpcre2-dev
+    [ip]=iproute2 [nft]=nftables [make]=make [ab]=apache2-utils [fio]=fio [hyperfine]=hyperfine [wrk]=wrk [valgrind]=valgrind [pcre2-config]=libpcre2-dev
     [perf]=linux-perf [ld.gold]=binutils [ld.lld]=lld [apxs]=apache2-dev [siege]=siege [man2html]=man2html-base
 )
 missing=()

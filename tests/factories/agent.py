@@ -56,7 +56,8 @@ def write_component(folder: Path, runs: Path, delay: float = 0.05) -> Path:
 class RealAgent:
     """A process `trimtab-agent run` with its state in `folder`. `proof`: a file of a token, or an enrolment.
 
-    `programs`: the folder with the program, by default of this version.
+    `programs`: the folder with the program, by default of this version. `entering`: the beginning of the command line,
+    if the agent runs on another machine (factories/network.py).
     """
 
     def __init__(
@@ -69,9 +70,10 @@ class RealAgent:
         name: str = "test-agent",
         options: Sequence[str] = (),
         programs: Path = Path(sys.executable).parent,
+        entering: Sequence[str] = (),
     ) -> None:
         self._log = folder / "agent.log"
-        argv = [str(programs / "trimtab-agent"), "run", "--server", server]
+        argv = [*entering, str(programs / "trimtab-agent"), "run", "--server", server]
         argv += ["--token-file" if isinstance(proof, Path) else "--enrol", str(proof), "--components", str(components)]
         argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", name, *options]
         self._child = Child("agent", argv, dict(os.environ), self._log)
