@@ -97,7 +97,9 @@ def database(url: str) -> dict[str, Any]:
     }
     pool = int(os.environ.get("TRIMTAB_DATABASE_POOL", "0"))
     if pool:
-        options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 20, "max_idle": 300}
+        # The pool doubles the pause between its attempts to connect. Without a short limit it would find a database
+        # that has been away for minutes only minutes after its return. The next request begins a new attempt.
+        options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 20, "max_idle": 300, "reconnect_timeout": 1}
     fixed = {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.pop("dbname", "trimtab"),
