@@ -74,17 +74,18 @@ def hosted_service(
     pooler: Callable[[Path, int], AbstractContextManager[int]] | None = None,
     servers: list[Child] | None = None,
     grpc_options: Sequence[str] = (),
+    database: Mapping[str, str] | None = None,
 ) -> Iterator[Hosted]:
     """Run web, gRPC, beat and a number of workers over their own database with `default` and these tenants.
 
     Commands and environments come from deploy/compose.yaml, with `variables` and `places` as in Compose. Without
     `places` they use an administrator's token instead of Keycloak, and a broker that needs no password.
     `pooler` runs a pooler for the database server at a port and gives its port. The process of the database server is
-    added to `servers`. `grpc_options` are further options of the gRPC process.
+    added to `servers`. `grpc_options` are further options of the gRPC process, and `database` settings of PostgreSQL.
     """
-    port = str(free_port())
+    reachable = {"listen_addresses": "127.0.0.1", "port": str(free_port()), **(database or {})}
+    port = reachable["port"]
     with ExitStack() as around:
-        reachable = {"listen_addresses": "127.0.0.1", "port": port}
         server = around.enter_context(postgres_server(folder, reachable, servers))
         here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
         here |= {
