@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 
 from service.core.addresses import is_loopback
+from service.core.disk import is_full
 from service.core.predecessor import NAME_VARIABLE
 from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
 from service.embedded.processes import PYTHON, Child, service_command, stop
@@ -190,6 +191,9 @@ class Supervisor:
         for child in self._children:
             if happened := child.keep_alive():
                 print(f"trimtab-service: {happened}", file=sys.stderr, flush=True)
+                if child.name == "postgres" and is_full(self._data):
+                    full = f"The disk of {self._data} is full. PostgreSQL runs again when there is space."
+                    print(f"trimtab-service: {full}", file=sys.stderr, flush=True)
             child.trim_log()
 
     def _pause(self, seconds: float) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from psycopg.errors import DiskFull
 
+from service.core.disk import is_full
 from service.core.errors import Unavailable
 
 
 def unavailable(error: OperationalError | InterfaceError) -> Unavailable:
     """Return the error for a caller, who may try again: the disk is full, or the database cannot be reached.
 
-    PostgreSQL's own text is for the log, because it names hosts and files.
+    PostgreSQL's own text is for the log, because it names hosts and files. Without room for its write-ahead log it does
+    not run and cannot say why. In embedded mode its disk is at hand.
     """
-    if isinstance(error.__cause__, DiskFull):
+    folder = getattr(settings, "DATA_DIR", None)
+    if isinstance(error.__cause__, DiskFull) or (folder is not None and is_full(folder)):
         return Unavailable(
             "database_full",
             "The disk of the database is full, and nothing was written. The operator of the service must free space.",
