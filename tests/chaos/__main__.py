@@ -248,6 +248,7 @@ def main() -> None:
             try:
                 chaos.run(shown)
             except AssertionError as error:
+                console.print(chaos.table())
                 console.print(f"[red]Seed {given.seed}, after {len(chaos.faults)} faults:[/red] {error}")
                 raise SystemExit(1) from None
         console.print(chaos.table())

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
 
 import trimtab
+from tests.chaos.truth import NOISE
 from tests.factories.agent import value
 from trimtab.errors import Conflict
 
@@ -42,7 +44,9 @@ def main(address: str, token: str, name: str, notes: str, seconds: str = "0.05")
             for trial in trials:
                 time.sleep(float(seconds))
                 try:
-                    told = study.tell(trial, value(dict(trial.params)))
+                    # No two measurements are equal, so that the service cannot take one for the repetition of another.
+                    measured = value(dict(trial.params)) + random.uniform(-NOISE, NOISE)
+                    told = study.tell(trial, measured)
                 except Conflict:
                     # Another client has measured it, because this process was stopped for too long.
                     continue

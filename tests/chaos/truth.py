@@ -11,6 +11,9 @@ from typing import Any
 from tests.factories.agent import value
 from trimtab.trial import Trial
 
+# The largest difference of a measurement of a client from the value of its configuration.
+NOISE = 1e-6
+
 
 class Watched:
     """One study as it was seen: a finished trial never changes, and no trial disappears."""
@@ -57,7 +60,7 @@ def expect_own_value(study: str, number: int, params: Mapping[str, Any], metrics
     """Check that a trial has the value of its own configuration."""
     expected = value(dict(params))
     assert set(metrics) == {"value"}, f"{study}: trial {number} has the metrics {metrics}"
-    assert math.isclose(metrics["value"], expected, rel_tol=1e-12), (
+    assert math.isclose(metrics["value"], expected, rel_tol=1e-12, abs_tol=NOISE), (
         f"{study}: trial {number} has {metrics['value']} in place of {expected}"
     )
 
