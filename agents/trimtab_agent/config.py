@@ -19,6 +19,12 @@ logger = logging.getLogger(__name__)
 
 # The names of the runners.
 RUNNERS = ("local", "slurm", "ray")
+# Why a runner of a cluster cannot run trials as another user, and what to do.
+_ONE_USER = {
+    "slurm": "A job of Slurm has one user, so a trial could change what its supervisor reports. Run the agent itself as"
+    " a user without rights on the cluster.",
+    "ray": "Ray runs all tasks as the user who has started its nodes. Start them as a user without rights.",
+}
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ def make_runner(
             if given:
                 raise ConfigError(f"{option} is only valid with --runner local; with {name}, use --{name}-option")
         if user is not None:
-            raise ConfigError(f"--trial-user {user.name} is only valid with --runner local; {name} has its own users")
+            raise ConfigError(f"--trial-user {user.name} is only valid with --runner local. {_ONE_USER[name]}")
     own = scheduler_options.get(name, ())
     if name == "slurm":
         from trimtab_agent.runners import slurm, slurm_client

@@ -172,6 +172,8 @@ def test_a_user_that_cannot_be_used_is_refused_at_the_start(agent: AgentProcess,
 
     assert "--trial-user 'no-such-user' does not exist" in refused("--trial-user", "no-such-user")
     assert "is the agent's own user" in refused("--trial-user", "root")
+    assert "A job of Slurm has one user" in refused("--trial-user", USER, "--runner", "slurm")
+    assert "Start them as a user without rights" in refused("--trial-user", USER, "--runner", "ray")
     closed = tmp_path / "state"
     tmp_path.chmod(0o700)
     assert f"that user cannot reach {closed / 'leases'}" in refused("--trial-user", USER, state=closed)
