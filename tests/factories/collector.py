@@ -90,12 +90,12 @@ def _values(attributes: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def collector() -> Iterator[Collector]:
-    """Run a collector on a free port."""
+def collector(port: int = 0) -> Iterator[Collector]:
+    """Run a collector on a port; 0: a free one."""
     receiver = Collector()
     server = grpc.server(ThreadPoolExecutor(4))
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(receiver, server)  # type: ignore[no-untyped-call]
-    receiver.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    receiver.address = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     server.start()
     try:
         yield receiver
