@@ -111,6 +111,11 @@ def context_key(context: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]
     return tuple((name, identity(value)) for name, value in sorted(context.items()))  # type: ignore[misc]
 
 
+def context_words(context: Mapping[str, Scalar]) -> str:
+    """Return the values of a context for people, such as "load = high, disk = ssd"."""
+    return ", ".join(f"{name} = {value}" for name, value in context.items())
+
+
 def _variable(entry: object, where: str, space: Space) -> ContextVariable:
     given = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(given, Mapping) or set(given) - {"name", "values"}:

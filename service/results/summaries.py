@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 
+from service.core.context import context_words
 from service.matching import records
 from service.results.analysis import Analysis, analyse
 from service.studies import notifications
@@ -16,7 +18,7 @@ from service.studies.change import Deleted, read
 from service.studies.models import Study, StudySummary
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.tuner.verdict import Level, Verdict
+from service.tuner.verdict import ContextRow, Level, Verdict
 
 # The most studies and seconds of one sweep: other work waits for its end.
 _MOST = 500
@@ -91,7 +93,9 @@ def _proof(verdict: Verdict | None) -> records.Proof | None:
 
 def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
     """Return the progress of each objective as JSON, with the interval of the gain and what else is in a verdict."""
-    verdict = analysis.verdict
+    verdict, words = analysis.verdict, ""
+    if analysis.contexts:
+        verdict, words = _leading(analysis.contexts)
     more = ("text", "runs", "default_runs", "trials", "measured", "doubtful")
     known = (
         {"level": None} if verdict is None else {"level": str(verdict.level)} | {n: getattr(verdict, n) for n in more}
@@ -99,5 +103,20 @@ def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for progress in analysis.objectives:
         shown = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
-        found.append({**shown, "low": progress.gain_low, "high": progress.gain_high, **known})
+        interval = {"low": progress.gain_low, "high": progress.gain_high}
+        if words and verdict is not None:
+            shown |= {"default": verdict.default, "best": verdict.value, "gain": verdict.gain}
+            interval = {"low": verdict.low, "high": verdict.high}
+            known["text"] = f"{words}: {verdict.text}"
+        found.append({**shown, **interval, **known})
     return found
+
+
+def _leading(rows: Sequence[ContextRow]) -> tuple[Verdict | None, str]:
+    """Return the verdict that stands for a study with a context in a list, and its context in words.
+
+    It is the largest of the gains that are known best: of the proven ones, or else of the provisional ones.
+    """
+    order = list(Level)
+    known = [(row.verdict, context_words(row.context)) for row in rows if row.verdict is not None]
+    return min(known, key=lambda one: (order.index(one[0].level), -(one[0].gain or 0.0)), default=(None, ""))

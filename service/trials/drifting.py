@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from service.algorithms.start import default_first
+from service.core.context import context_words
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration
 from service.policies import drift
@@ -71,7 +72,7 @@ def _note(work: Work, configuration: Configuration) -> None:
     work.tuner = None
     study.cursor, study.exhausted = 0, False
     work.revise()
-    words = ", ".join(f"{name} = {value}" for name, value in context.items())
+    words = context_words(context)
     study.state_reason = f"The system has changed with {words} before trial {study.next_number}: it is measured again."
     work.action, work.target = "study.drift", ""
     work.detail = {**record.to_json(), "configuration": configuration}

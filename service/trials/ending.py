@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from service.algorithms.base import NOTHING_FIXED
-from service.core.context import context_key
+from service.core.context import context_key, context_words
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
@@ -238,7 +238,11 @@ def _conclude_contexts(work: Work, best: list[Configuration]) -> None:
         checked = learner.tuner.checked_contexts(best, check_policy(work))
     study.verdict = {"contexts": [one.to_json() for one in checked], "trials": study.final_check["trials"]}
     actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
-    notices.study_ended(work)
+    context = work.spec.problem.context
+    gains = [
+        f"{context_words(context.of(one.configuration))}: {one.result.text}" for one in checked if one.result.proven
+    ]
+    notices.study_ended(work, "; ".join(gains))
 
 
 def _conclude_one(work: Work, best: Configuration) -> None:

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from service.notices.models import Kind, Notice
 from service.planning.create import create_study
 from service.planning.space_edits import edit_space
 from service.results.analysis import Analysis, analyse
+from service.results.summaries import summarise
 from service.studies import selectors
+from service.studies.models import StudySummary
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
@@ -97,6 +100,23 @@ def test_the_table_has_the_default_where_nothing_is_proven(principal: Principal)
     found = selectors.get_study(principal, study)
     assert found.verdict is not None
     assert found.verdict["trials"] == found.trial_count - 12
+    notice = access.rows(Notice, principal).get(study=study)
+    assert notice.kind == Kind.GAIN_PROVEN
+    assert notice.reason == f"load = idle: {idle.verdict.text}"
+    # The list of studies shows the gain of the context in which it is proven.
+    summarise(principal, found.pk)
+    summary = access.rows(StudySummary, principal).get(study_id=found.pk)
+    assert (summary.gain, summary.best) == (idle.verdict.gain, idle.verdict.value)
+    assert summary.objectives[0]["level"] == "proven"
+    assert summary.objectives[0]["text"] == notice.reason
+
+
+def test_a_check_that_proves_no_gain_in_any_context_ends_the_study(principal: Principal) -> None:
+    study = new(principal, budget={"max_trials": 8}, final_check={"max_trials": 8, "effects": 0})
+    while selectors.get_study(principal, study).state == "ACTIVE":
+        for trial in ask(principal, study, schedule_context=True):
+            tell(principal, study, trial, 2.0)
+    assert access.rows(Notice, principal).get(study=study).kind == Kind.STUDY_ENDED
 
 
 def test_the_final_check_says_which_context_it_needs(principal: Principal) -> None:
