@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import trimtab
+from trimtab import predictions
 from trimtab.cli import output
 from trimtab.cli.following import TIMED_OUT, follow
 from trimtab.cli.submission import create, load
@@ -30,6 +31,8 @@ Examples:
 `trimtab tune flags.yaml --name flags-2 --detach`
 
 `trimtab tune flags.yaml --timeout 3600`
+
+`trimtab tune reads.yaml --model model.py`
 """
 
 
@@ -40,6 +43,15 @@ def tune(
         bool, typer.Option("--load-if-exists", help="Continue the study of this name if it exists.")
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the study's name and do not wait.")] = False,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="A Python file with `predict(configuration, context)`. It runs on this machine, and the configuration"
+            " that it predicts to be best is measured early.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds after which the command ends. The study continues.")
     ] = None,
@@ -59,8 +71,15 @@ def tune(
         described = load(client, file, name)
         if described.spec.execution is None:
             raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
+        predict = None if model is None else predictions.load(model)
+        if predict is not None:
+            predictions.check(described.spec)
         study = create(client, described, name=name, load_if_exists=load_if_exists)
         output.say_start(study)
+        if predict is not None:
+            trial = predictions.enqueue_best(study, predict)
+            said = "The model predicts nothing." if trial is None else f"The model's best is trial {trial.number}."
+            output.say(said)
         if not any(agent.online for agent in client.list_agents()):
             output.say("No agent is online. The study starts when an agent connects.")
         if detach:

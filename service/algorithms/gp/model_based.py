@@ -85,9 +85,14 @@ class ModelBased(Algorithm):
         running = [trial.configuration for trial in pending]
         taken = self._not_again() | {self.problem.space.key(one) for one in running}
         found: list[Configuration] = []
+        # A configuration that somebody has chosen is not part of the start design: a poor choice costs one trial, and
+        # does not also leave out a point that shows where the others are.
+        initial = self._initial + sum(
+            trial.origin == "enqueued" and trial.state != TrialState.FAILED for trial in [*self._trials, *pending]
+        )
         while len(found) < count:
             configuration: Configuration | None = None
-            if self._begun(len(running)) < self._initial:
+            if self._begun(len(running)) < initial:
                 configuration, cursor = self._next_of_start(cursor, taken | set(self._keys), fixed)
             if configuration is None:
                 configuration = self._best(region, running, taken)

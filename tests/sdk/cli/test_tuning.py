@@ -80,8 +80,13 @@ def test_tune_as_json_and_detached(
         result = json.loads(shell.succeed("tune", file, "--json"))
         assert result["state"] == "COMPLETED"
         assert list(result["best"][0]["params"]) == ["inline"]
-        name = shell.succeed("tune", file, "--name", component + "-2", "--detach").strip()
-        assert client.get_study(name).wait(timeout=120, progress=False) == "COMPLETED"
+        model = tmp_path / "model.py"
+        model.write_text("def predict(configuration, context): return -configuration['inline']\n")
+        name = shell.succeed("tune", file, "--name", component + "-2", "--detach", "--model", str(model)).strip()
+        study = client.get_study(name)
+        assert study.wait(timeout=120, progress=False) == "COMPLETED"
+        [predicted] = [trial for trial in study.trials() if trial.origin == "enqueued"]
+        assert predicted.params["inline"] > 700
 
 
 def test_a_study_must_name_a_digest_when_component_versions_differ(

@@ -555,3 +555,14 @@ def test_pruned_trials_alone_give_no_prediction() -> None:
     gp.update([trial(n, one.configuration, state=PRUNED) for n, one in enumerate(measured(4))])
     assert gp.predict([{"x": 0.5, "y": 0.5}]) is None
     assert len(gp.suggest(2, cursor=0).configurations) == 2
+
+
+def test_a_configuration_that_a_user_has_enqueued_is_not_part_of_the_start_design() -> None:
+    what = problem(SQUARE)
+    plain = algorithm(what, initial=3).suggest(3, cursor=0).configurations
+    gp = algorithm(what, initial=3)
+    enqueued = replace(trial(1, {"x": 0.5, "y": 0.5}, 1.0), origin="enqueued")
+    gp.update([enqueued])
+    assert gp.suggest(3, cursor=0).configurations == plain
+    waiting = TrialRecord(2, {"x": 0.1, "y": 0.1}, TrialState.REQUESTED, {}, 2, None, "enqueued")
+    assert algorithm(what, initial=3).suggest(3, cursor=0, pending=[waiting]).configurations == plain
