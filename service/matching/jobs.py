@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
+from django.db.models import F
 
 from service.core.errors import InvalidInput
 from service.matching import feedback, ledger, records, submission
@@ -20,6 +21,7 @@ from service.matching.submission import Submission
 from service.studies.job_metadata import check_text
 from service.studies.specs import LONGEST_SECONDS
 from service.tenancy import access, pages
+from service.tenancy.conditions import Column, select
 from service.tenancy.pages import Page, key_of
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
@@ -53,6 +55,16 @@ SELECT %s, {_NAMES} FROM json_to_recordset(%s::json) AS given ({_TYPED})
 ON CONFLICT (tenant_id, submission) DO NOTHING RETURNING submission, id
 """  # nosec B608
 _OLDEST = "SELECT id FROM matching_reportedjob WHERE tenant_id = %s ORDER BY id LIMIT %s"
+# The columns that conditions can name.
+COLUMNS: Mapping[str, Column] = {
+    **{name: Column(F(name)) for name in ("user", "program", "cluster", "partition")},
+    "job": Column(F("name")),
+    "command": Column(F("command_line")),
+    "nodes": Column(F("nodes"), "number"),
+    "end": Column(F("end"), "word"),
+    "seconds": Column(F("seconds"), "number"),
+    "ended": Column(F("ended_at"), "time"),
+}
 
 _insert_considered = Insert(ConsideredRecord)
 
@@ -115,16 +127,22 @@ def report(principal: Principal, reports: Sequence[Report]) -> None:
 
 
 def page(
-    principal: Principal, *, record: str = "", decision: str = "", page_size: int = 0, page_token: str = ""
+    principal: Principal,
+    *,
+    record: str = "",
+    decision: str = "",
+    where: Sequence[str] = (),
+    page_size: int = 0,
+    page_token: str = "",
 ) -> Page[KeptJob]:
     """Return a page of reported jobs, newest first. Raises InvalidInput.
 
     With a record, of the jobs that considered it; with a decision, of the jobs for which it was made. A record that
-    does not exist has no jobs.
+    does not exist has no jobs. All conditions of `where` hold, such as "seconds > 60"; `COLUMNS` lists their columns.
     """
     if decision and decision not in list(Decision):
         raise InvalidInput("decision", decision, ", ".join(Decision))
-    jobs = access.rows(ReportedJob, principal)
+    jobs = select(access.rows(ReportedJob, principal), where, COLUMNS)
     if record or decision:
         wanted = access.rows(ConsideredRecord, principal)
         if record:

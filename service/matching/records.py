@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, shorten
@@ -20,6 +20,7 @@ from service.studies.job_metadata import check_text
 from service.studies.models import Study
 from service.studies.specs import spec_of
 from service.tenancy import access, audit, pages, tenants
+from service.tenancy.conditions import Column, percent, select
 from service.tenancy.pages import Page, key_of
 from service.tenancy.principal import Principal
 
@@ -31,6 +32,16 @@ _SEARCHED = ("component", "application", "study_name", "user", "name", "program"
 NEWEST = "-created"
 # The sort keys of lists, each with its column.
 SORTS = {"created": "pk", "component": "component", "study": "study_name", "job": "name", "gain": "gain"}
+# The columns that conditions can name.
+COLUMNS: Mapping[str, Column] = {
+    **{name: Column(F(name)) for name in ("component", "application", "user", "program")},
+    "study": Column(F("study_name")),
+    "job": Column(F("name")),
+    "nodes": Column(F("nodes"), "number"),
+    "gain": percent("gain"),
+    "state": Column(F("state"), "word"),
+    "written": Column(F("created_at"), "time"),
+}
 
 log = logging.getLogger(__name__)
 
@@ -128,13 +139,15 @@ def page(
     study: str = "",
     state: str = "",
     search: str = "",
+    where: Sequence[str] = (),
     sort: str = NEWEST,
     page_size: int = 0,
     page_token: str = "",
 ) -> Page[Record]:
     """Return a page of records, newest first or in the order of `sort`; empty texts stand for all. Raises InvalidInput.
 
-    `search` matches part of the component, application, study, user, name or program.
+    `search` matches part of the component, application, study, user, name or program. All conditions of `where` hold,
+    such as "nodes > 8"; `COLUMNS` lists their columns.
     """
     if state and state not in list(State):
         raise InvalidInput("state", state, ", ".join(State))
@@ -150,6 +163,7 @@ def page(
         for column in _SEARCHED:
             found |= Q(**{f"{column}__icontains": text})
         rows = rows.filter(found)
+    rows = select(rows, where, COLUMNS)
     if sort == NEWEST:
         return pages.page(rows, "-pk", page_size, page_token, largest=LARGEST_PAGE)
     return pages.by_column(rows, _rows(principal), SORTS[key], page_size, page_token, down=down, largest=LARGEST_PAGE)

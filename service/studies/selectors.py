@@ -12,7 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Value
+from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.studies.models import Artifact, Measurement, Operation, Study, Trial, TrialLog
 from service.tenancy import access, pages
+from service.tenancy.conditions import Column, percent, select
 from service.tenancy.models import AuditEntry
 from service.tenancy.pages import Page
 from service.tenancy.principal import Principal
@@ -42,6 +44,21 @@ SORTS: Mapping[str, tuple[Any, float | None]] = {
     "gain": (F("summary__gain"), math.inf),
     "created": (F("created_at"), None),
     "updated": (F("updated_at"), None),
+}
+# The columns of lists of studies that conditions can name. A gain is in per cent, as people see it.
+COLUMNS: Mapping[str, Column] = {
+    "name": Column(F("name")),
+    "component": Column(F("component")),
+    "application": Column(F("application")),
+    "algorithm": Column(RawSQL("studies_study.spec #>> '{algorithm,name}'", (), output_field=TextField())),  # nosec B611
+    "state": Column(F("state"), "word"),
+    "reason": Column(F("state_reason")),
+    "owner": Column(F("owner")),
+    "trials": Column(F("finished_count"), "number"),
+    "best": Column(F("summary__best"), "number"),
+    "gain": percent("summary__gain"),
+    "created": Column(F("created_at"), "time"),
+    "updated": Column(F("updated_at"), "time"),
 }
 # The reasons of waiting trials begin with these words: no online agent fits, or all that do are busy.
 NO_AGENT, TURN = "Waits for an agent", "Waits for its turn"
@@ -139,6 +156,7 @@ def list_studies(
     owner: str = "",
     tags: Sequence[str] = (),
     attention: bool = False,
+    where: Sequence[str] = (),
     sort: str = NEWEST,
     page_size: int = 0,
     page_token: str = "",
@@ -146,7 +164,8 @@ def list_studies(
     """Return a page of studies with their summaries, the newest first or in the order of `sort`. Raises InvalidInput.
 
     `search` matches part of the name, component, application or owner, or a whole tag. A study must have all `tags`.
-    `attention` selects studies that need an action of a person to continue.
+    `attention` selects studies that need an action of a person to continue. All conditions of `where` hold, such as
+    "gain > 10"; `COLUMNS` lists their columns.
     """
     if sort.removeprefix("-") not in SORTS:
         raise InvalidInput("sort", sort, f"{', '.join(SORTS)}; with a leading - in descending order")
@@ -167,6 +186,7 @@ def list_studies(
         studies = studies.filter(tags__contains=list(tags))
     if attention:
         studies = studies.filter(_needs_attention(principal))
+    studies = select(studies, where, COLUMNS)
     total = studies.count()
     studies = studies.select_related("summary")
     if sort == NEWEST:

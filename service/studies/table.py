@@ -11,11 +11,12 @@ from django.db.models.expressions import CombinedExpression, RawSQL
 from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
-from service.studies.conditions import MOST_CONDITIONS, condition
+from service.studies.conditions import NAMES, column
 from service.studies.models import Study, Trial
 from service.studies.selectors import check_states
 from service.studies.specs import spec_of
 from service.tenancy import access
+from service.tenancy.conditions import select_by
 from service.tenancy.pages import check_size
 from service.tenancy.principal import Principal
 
@@ -68,11 +69,8 @@ def rows(
         found = found.filter(state__in=check_states(states, list(TrialState)))
     if reason is not None:
         found = found.filter(reason=reason)
-    if len(where) > MOST_CONDITIONS:
-        raise InvalidInput("where", list(where), f"at most {MOST_CONDITIONS} conditions")
     space = spec_of(study).whole_space
-    for text in where:
-        found = found.filter(condition(text, space))
+    found = select_by(found, where, lambda name: column(name, space), NAMES)
     total = found.count()
     ordered = _ordered(found, space, order, descending)
     return TrialRows(list(ordered[offset : offset + check_size(size)]), total)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from service.tenancy import access
+from service.tenancy.conditions import Column, select
 from service.tenancy.models import AuditEntry
 from service.tenancy.pages import LARGEST, Page
 from service.tenancy.pages import page as page_of
@@ -61,9 +62,19 @@ _MACHINERY = (
 )
 
 
+# The columns that conditions can name.
+COLUMNS: Mapping[str, Column] = {
+    "time": Column(F("at"), "time"),
+    **{name: Column(F(name)) for name in ("actor", "action", "target", "credential", "address")},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of entries by all given fields. `target` and `action` match the beginning of a value."""
+    """A filter of entries by all given fields. `target` and `action` match the beginning of a value.
+
+    `where`: conditions that all hold, such as "actor != system"; `COLUMNS` lists their columns.
+    """
 
     by: str = ""
     actor: str = ""
@@ -71,9 +82,10 @@ class Filter:
     target: str = ""
     since: datetime | None = None
     until: datetime | None = None
+    where: Sequence[str] = ()
 
     def apply(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Return the entries that match the filter."""
+        """Return the entries that match the filter. Raises InvalidInput (`where`)."""
         if self.by:
             entries = entries.filter(_MACHINERY if self.by == By.MACHINERY else ~_MACHINERY)
         if self.actor:
@@ -86,7 +98,7 @@ class Filter:
             entries = entries.filter(at__gte=self.since)
         if self.until:
             entries = entries.filter(at__lt=self.until)
-        return entries
+        return select(entries, self.where, COLUMNS)
 
 
 def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = "") -> Page[AuditEntry]:
@@ -95,9 +107,13 @@ def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = ""
 
 
 def pages(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
-    """Yield all entries in parts, the oldest first."""
+    """Return an iterator over all entries in parts, the oldest first. Raises InvalidInput before the first part."""
+    return _parts(wanted.apply(access.rows(AuditEntry, principal)).order_by("pk"))
+
+
+def _parts(entries: QuerySet[AuditEntry]) -> Iterator[list[AuditEntry]]:
     last = 0
-    while found := list(wanted.apply(access.rows(AuditEntry, principal)).filter(pk__gt=last).order_by("pk")[:LARGEST]):
+    while found := list(entries.filter(pk__gt=last)[:LARGEST]):
         yield found
         last = found[-1].pk
 

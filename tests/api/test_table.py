@@ -155,3 +155,51 @@ def test_a_sample_has_the_shape_of_all_trials_and_every_best_so_far(api: Api, st
     near = api.ok("GET", "/studies/s/sample?most=400&first=1000&last=1399")["trials"]
     assert [trial["number"] for trial in near] == list(range(1000, 1400))
     assert api.refused(400, "invalid_argument", "GET", "/studies/s/sample?most=1")["data"]["field"] == "most"
+
+
+@pytest.fixture
+def studies(api: Api, study: Create) -> None:
+    """Three studies of scripts, of which one has the trials of the table."""
+    study("slow", algorithm={"name": "sobol"})
+    study("fast", algorithm={"name": "sobol"})
+    study("other", algorithm={"name": "random"})
+    for seconds in (3.0, 1.0):
+        api.ok("POST", "/studies/fast/trials", {"params": {"x": 0.5, "n": 2}, "metrics": {"seconds": seconds}})
+
+
+def test_lists_of_studies_are_filtered_by_conditions(api: Api, studies: None) -> None:
+    def where(*conditions: str) -> list[str]:
+        query = urlencode([("where", one) for one in conditions])
+        answer = api.ok("GET", f"/studies?sort=name&{query}")
+        assert answer["total_count"] == len(answer["studies"])
+        return [one["name"] for one in answer["studies"]]
+
+    assert where("trials > 1") == ["fast"]
+    assert where("trials=0", "name ~ LO") == ["slow"]
+    assert where("state = active") == ["fast", "other", "slow"]
+    assert where("algorithm = random") == ["other"]
+    assert where("gain > 0") == []
+    assert where("gain != 0") == ["fast", "other", "slow"], "a study without a gain has another one"
+    assert where("created > 2020-01-31", "created < 9000-01-01T12:00+01:00") == ["fast", "other", "slow"]
+    for wrong in ("created > yesterday", "name > a", "trials ~ 1", "trials > many", "nothing = 1", "fast ones"):
+        refusal = api.refused(400, "invalid_argument", "GET", "/studies?" + urlencode({"where": wrong}))
+        assert (refusal["data"]["field"], refusal["data"]["value"]) == ("where", wrong)
+
+
+def test_the_audit_trail_is_filtered_by_conditions(api: Api, studies: None) -> None:
+    def targets(*conditions: str) -> set[str]:
+        query = urlencode([("where", one) for one in conditions])
+        return {entry["target"] for entry in api.ok("GET", f"/audit?{query}")["entries"]}
+
+    assert targets("action = study.create", "target != study/slow") == {"study/fast", "study/other"}
+    assert targets("target ~ FAST", "action = study.create") == {"study/fast"}
+    assert targets("time < 2020-01-31") == set()
+    api.refused(400, "invalid_argument", "GET", "/audit?where=detail+%3D+1")
+    api.refused(400, "invalid_argument", "GET", "/audit/export?where=detail+%3D+1")
+
+
+def test_records_and_jobs_take_conditions(api: Api) -> None:
+    assert api.ok("GET", "/matching/records?where=gain+%3E+10&where=state+%3D+active")["records"] == []
+    assert api.ok("GET", "/matching/jobs?where=seconds+%3E+10&where=end+%21%3D+failed")["jobs"] == []
+    assert "nodes" in api.refused(400, "invalid_argument", "GET", "/matching/records?where=node+%3E+1")["detail"]
+    api.refused(400, "invalid_argument", "GET", "/matching/jobs?where=end+%3E+2")

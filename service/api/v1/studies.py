@@ -54,6 +54,7 @@ class StudyList(View):
             owner=query["owner"],
             tags=query["tag"],
             attention=query["attention"],
+            where=query["where"],
             sort=query["sort"],
             page_size=query["page_size"],
             page_token=query["page_token"],

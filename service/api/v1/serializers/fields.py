@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -102,6 +102,20 @@ class StateField(serializers.ChoiceField):
         choices = [(state.value, state.value) for state in states]
         allowed = ", ".join(states)
         super().__init__(choices, error_messages={"invalid_choice": allowed}, **kwargs)
+
+
+class WhereField(serializers.ListField):
+    """Conditions on the columns of a list, all of which hold."""
+
+    def __init__(self, columns: Iterable[str], examples: str, **kwargs: Any) -> None:
+        super().__init__(
+            child=serializers.CharField(max_length=1000),
+            required=False,
+            default=list,
+            help_text=f"Conditions that all hold: {examples}. Columns are {', '.join(columns)}. Operators are =, !=, <,"
+            " <=, > and >=, and ~ for a text that contains the value.",
+            **kwargs,
+        )
 
 
 class PageQuery(Input):

@@ -8,7 +8,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, StateField
+from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, StateField, WhereField
+from service.matching import jobs, records
 from service.matching.book import Match
 from service.matching.feedback import Feedback
 from service.matching.jobs import KeptJob
@@ -43,6 +44,7 @@ class RecordQuery(MatchingPageQuery):
         allow_blank=True,
         help_text="Part of the component, application, study, user, name or program.",
     )
+    where = WhereField(records.COLUMNS, "`gain > 10` (per cent), `nodes >= 4`")
     sort = serializers.CharField(
         required=False,
         default=NEWEST,
@@ -59,6 +61,7 @@ class JobQuery(MatchingPageQuery):
     decision = StateField(
         Decision, required=False, default="", allow_blank=True, help_text="Only jobs for which this was decided."
     )
+    where = WhereField(jobs.COLUMNS, "`seconds > 60`, `user = grace`")
 
 
 class JobSerializer(serializers.Serializer[Any]):

@@ -16,6 +16,7 @@ from service.api.v1.serializers.fields import (
     ScalarField,
     ScalarsField,
     StateField,
+    WhereField,
 )
 from service.api.v1.serializers.problems import ParameterSerializer, StudySpecSerializer
 from service.api.v1.serializers.trials import TrialSerializer
@@ -494,6 +495,7 @@ class StudyQuery(PageQuery):
         default=False,
         help_text="Only studies that the service has paused, or whose trials no agent takes.",
     )
+    where = WhereField(selectors.COLUMNS, "`gain > 10` (per cent), `owner = grace`")
     sort = serializers.ChoiceField(
         [way + key for key in selectors.SORTS for way in ("", "-")],
         required=False,

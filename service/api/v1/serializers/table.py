@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import Input, StateField
+from service.api.v1.serializers.fields import Input, StateField, WhereField
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import TrialState
 from service.studies.sample import LEAST, MOST
@@ -27,13 +27,9 @@ class TableQuery(Input):
         allow_blank=True,
         help_text="Only trials with this reason; empty: trials without a reason. Missing: all trials.",
     )
-    where = serializers.ListField(
-        child=serializers.CharField(max_length=1000),
-        required=False,
-        default=list,
-        help_text="Conditions that all hold: `param:threads > 8`, `metric:seconds <= 1.5`, `agent ~ node`. Columns are"
-        " number, attempt, duration (seconds), agent, origin, metric:NAME and param:NAME. Operators are =, !=, <, <=,"
-        " > and >=, and ~ for a text that contains the value.",
+    where = WhereField(
+        ("number", "attempt", "duration (seconds)", "agent", "origin", "metric:NAME", "param:NAME"),
+        "`param:threads > 8`, `metric:seconds <= 1.5`, `agent ~ node`",
     )
     offset = serializers.IntegerField(required=False, default=0, help_text="Rows to skip.")
     page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 1000; 0 for 100.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import Input, ObjectField, PageQuery
+from service.api.v1.serializers.fields import Input, ObjectField, PageQuery, WhereField
 from service.studies.notifications import KINDS
 from service.tenancy import audit
 from service.tenancy.models import AuditEntry
@@ -34,6 +34,7 @@ class AuditQuery(Input):
     )
     since = serializers.DateTimeField(required=False, default=None, allow_null=True)
     until = serializers.DateTimeField(required=False, default=None, allow_null=True, help_text="Before this time.")
+    where = WhereField(audit.COLUMNS, "`actor != system`, `time >= 2026-01-31`")
 
 
 class AuditPageQuery(PageQuery, AuditQuery):
