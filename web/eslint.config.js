@@ -27,6 +27,8 @@ const notTexts = {
     // Units are the same everywhere.
     "^(ns|µs|ms|s|min|h|B|[KMG]iB|\\s)+$",
     "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component|change):+$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",
+    // Conditions on columns, which are the same in every language.
+    "^[a-z]+ (=|!=|~|>) [a-z0-9]+$|^where$",
     // Words and paths of study files and of the API.
     "^(minimize|maximize|min|max|values|any|all|only|stopping|true|false|read|tune|number|state)$|^(parameters|ranges|objectives|weights)[.\\[]",
   ],
@@ -72,7 +74,7 @@ export default tseslint.config(
   {
     files: ["src/**/*.{ts,tsx}"],
     // The files with names of fields and columns contain no texts.
-    ignores: ["src/**/*.test.{ts,tsx}", "src/testing/**", "src/features/planning/{faults,rules}.ts", "src/features/trials/columns.ts"],
+    ignores: ["src/**/*.test.{ts,tsx}", "src/testing/**", "src/features/planning/{faults,rules}.ts", "src/features/trials/columns.ts", "src/lib/columns.ts"],
     plugins: { lingui },
     rules: {
       "lingui/no-unlocalized-strings": ["error", { useTsTypes: true, ...notTexts }],

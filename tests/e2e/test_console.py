@@ -276,7 +276,7 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     table.get_by_label("Condition on a column").fill("seconds <= 46")
     page.keyboard.press("Enter")
     expect(numbers).to_have_text(["54", "55"])
-    expect(table).to_contain_text("2 trials meet the filter.")
+    expect(table).to_contain_text("2 rows meet the filter.")
     # The address holds filter and order, and a view keeps them under a name.
     page.reload()
     expect(numbers).to_have_text(["54", "55"])
@@ -285,7 +285,7 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     page.get_by_role("button", name="Save view").click()
     page.keyboard.press("Escape")
     table.get_by_role("button", name="Remove the condition seconds <= 46").click()
-    expect(table).to_contain_text("3 trials meet the filter.")
+    expect(table).to_contain_text("3 rows meet the filter.")
     table.get_by_role("button", name="Views").click()
     page.get_by_role("button", name="fast", exact=True).click()
     expect(numbers).to_have_text(["54", "55"])

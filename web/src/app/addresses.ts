@@ -55,6 +55,8 @@ export interface StudiesSearch {
   tag?: string | undefined;
   state?: StudyState | undefined;
   sort?: StudySort | undefined;
+  /** Conditions on columns, such as "trials > 8". */
+  where?: string[] | undefined;
 }
 
 export function studiesSearch(search: Search): StudiesSearch {
@@ -68,12 +70,13 @@ export function studiesSearch(search: Search): StudiesSearch {
     state: STUDY_STATES.find((one) => one === search.state),
     // The service refuses an unknown order and names the known ones.
     sort: text(search.sort) as StudySort | undefined,
+    where: conditions(search.where),
   };
 }
 
 /** Return what the table of components or agents is filtered by. */
-export function tableSearch({ q }: Search): { q?: string | undefined } {
-  return { q: text(q) };
+export function tableSearch({ q, where }: Search): { q?: string | undefined; where?: string[] | undefined } {
+  return { q: text(q), where: conditions(where) };
 }
 
 /** The tab of a study, the choices of its trajectory and its analysis, and the filter, order and page of its table of trials. */
@@ -93,7 +96,6 @@ export interface StudySearch {
 }
 
 export function studySearch({ tab, metric, show, across, scale, sort, state, reason, where, page }: Search): StudySearch {
-  const conditions = [where].flat().flatMap((one) => text(one) ?? []);
   return {
     tab: STUDY_TABS.find((one) => one === tab && one !== "overview"),
     metric: text(metric),
@@ -105,7 +107,7 @@ export function studySearch({ tab, metric, show, across, scale, sort, state, rea
     state: text(state),
     // An empty reason selects the trials without one.
     reason: reason === "" ? "" : text(reason),
-    where: conditions.length > 0 ? conditions : undefined,
+    where: conditions(where),
     page: typeof page === "number" && Number.isInteger(page) && page > 1 ? page : undefined,
   };
 }
@@ -140,6 +142,8 @@ export interface AdministrationSearch {
   target?: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
+  /** Conditions on the columns of the section's table. */
+  where?: string[] | undefined;
 }
 
 export function administrationSearch(search: Search): AdministrationSearch {
@@ -151,6 +155,7 @@ export function administrationSearch(search: Search): AdministrationSearch {
     target: text(search.target),
     from: text(search.from),
     to: text(search.to),
+    where: conditions(search.where),
   };
 }
 
@@ -163,6 +168,8 @@ export interface MatchingSearch {
   record?: string | undefined;
   decision?: (typeof DECISIONS)[number] | undefined;
   cluster?: string | undefined;
+  /** Conditions on the columns of the tab's table. */
+  where?: string[] | undefined;
 }
 
 export function matchingSearch(search: Search): MatchingSearch {
@@ -175,7 +182,14 @@ export function matchingSearch(search: Search): MatchingSearch {
     record: text(search.record),
     decision: DECISIONS.find((one) => one === search.decision),
     cluster: text(search.cluster),
+    where: conditions(search.where),
   };
+}
+
+/** Return the conditions on the columns of a table, undefined if there are none. */
+function conditions(where: unknown): string[] | undefined {
+  const found = [where].flat().flatMap((one) => text(one) ?? []);
+  return found.length > 0 ? found : undefined;
 }
 
 /** Return a query value as text, or undefined if it is empty. The router turns a value of digits into a number. */

@@ -43,6 +43,7 @@ export function AdministrationPage() {
     return scope === "agent" ? may("agent.run") : (session?.scopes.includes(scope) ?? false);
   });
   const sections = SECTIONS.filter(({ needs }) => may(needs)).map(({ value, text }) => ({ value, text: i18n._(text) }));
+  const where = { where: filter.where ?? [], onWhere: (next: string[] | undefined) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true }) };
   const shown: Section = sections.some(({ value }) => value === section) ? section : "tokens";
   return (
     <>
@@ -81,13 +82,13 @@ export function AdministrationPage() {
         </Card>
       )}
       {sections.length < 2 ? null : <Segments label={t`Section`} value={shown} onChange={(next) => void navigate({ search: { section: next }, replace: true })} options={sections} />}
-      {shown === "members" ? <Members mayRevoke={may("access.revoke")} /> : null}
+      {shown === "members" ? <Members {...where} mayRevoke={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
       {shown === "channels" ? <Channels /> : null}
       {shown === "audit" ? <Audit filter={filter} onFilter={(changes) => void navigate({ search: (before) => ({ ...before, ...changes }), replace: true })} /> : null}
-      {shown === "tenants" ? <Tenants /> : null}
-      {shown === "queue" ? <Queue /> : null}
-      {shown === "tokens" && may("token.own") ? <Tokens mayAll={may("token.all")} scopes={scopes} /> : null}
+      {shown === "tenants" ? <Tenants {...where} /> : null}
+      {shown === "queue" ? <Queue {...where} /> : null}
+      {shown === "tokens" && may("token.own") ? <Tokens {...where} mayAll={may("token.all")} scopes={scopes} /> : null}
     </>
   );
 }

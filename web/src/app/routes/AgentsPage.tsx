@@ -1,11 +1,14 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { Conditions } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { agentsQuery } from "@/features/fleet/api";
 import { AgentList } from "@/features/fleet/AgentList";
 import { Enrol } from "@/features/fleet/Enrol";
+import type { Agent } from "@/lib/api/client";
+import { select, type Columns } from "@/lib/conditions";
 import { contains } from "@/lib/contains";
 import { formatNumber } from "@/lib/format";
 import { useMay, useServer } from "@/lib/session";
@@ -14,14 +17,29 @@ import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/agents");
 
+const labelsOf = ({ labels }: Agent) => Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+
+/* eslint-disable lingui/no-unlocalized-strings -- the words of conditions, which addresses hold in any language */
+const COLUMNS: Columns<Agent> = {
+  name: { text: ({ name }) => name },
+  state: { text: ({ online, draining }) => (online ? (draining ? "draining" : "online") : "offline") },
+  labels: { text: (one) => labelsOf(one).join(" ") },
+  components: { text: ({ components }) => components.join(" ") },
+  studies: { text: ({ running }) => running.map(({ study }) => study).join(" ") },
+  version: { text: ({ version }) => version },
+  busy: { number: ({ busy }) => busy },
+  slots: { number: ({ slots }) => slots },
+};
+/* eslint-enable lingui/no-unlocalized-strings */
+
 export function AgentsPage() {
   useTitle(t`Agents`);
   const may = useMay();
   const server = useServer();
   const { data, error, refetch } = useQuery(agentsQuery);
-  const { q = "" } = route.useSearch();
+  const { q = "", where = [] } = route.useSearch();
   const navigate = route.useNavigate();
-  const matching = data?.agents.filter((one) => contains(q, [one.name, one.agent_id, ...Object.entries(one.labels).map(([key, value]) => `${key}=${value}`), ...one.components])) ?? [];
+  const { rows: matching, wrong } = select(data?.agents.filter((one) => contains(q, [one.name, one.agent_id, ...labelsOf(one), ...one.components])) ?? [], where, COLUMNS);
   const online = data?.agents.filter((agent) => agent.online) ?? [];
   const [there, all] = [formatNumber(online.length), formatNumber(data?.agents.length ?? 0)];
   const busy = formatNumber(online.reduce((sum, { busy }) => sum + busy, 0));
@@ -47,8 +65,9 @@ export function AgentsPage() {
             type="search"
             placeholder={t`Name, label, component …`}
             value={q}
-            onChange={(event) => void navigate({ search: { q: event.target.value || undefined }, replace: true })}
+            onChange={(event) => void navigate({ search: (before) => ({ ...before, q: event.target.value || undefined }), replace: true })}
           />
+          <Conditions bare where={where} columns={Object.keys(COLUMNS)} example="state = online" wrong={wrong} matches={where.length > 0 ? matching.length : null} onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
         </div>
       )}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}

@@ -2,10 +2,13 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { Conditions } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { componentsQuery } from "@/features/components/api";
 import { ComponentTable } from "@/features/components/ComponentTable";
+import type { Component } from "@/lib/api/client";
+import { select, type Columns } from "@/lib/conditions";
 import { contains } from "@/lib/contains";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
@@ -13,14 +16,29 @@ import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/components");
 
+const applicationsOf = ({ versions }: Component) => versions.flatMap(({ applications }) => applications).join(" ");
+const agentsOf = ({ versions }: Component) => versions.flatMap(({ agents }) => agents);
+
+const COLUMNS: Columns<Component> = {
+  name: { text: ({ name }) => name },
+  description: { text: ({ versions }) => versions[0]?.description ?? null },
+  applications: { text: applicationsOf },
+  agents: { text: (one) => agentsOf(one).map(({ name }) => name).join(" ") },
+  online: { number: (one) => agentsOf(one).filter(({ online }) => online).length },
+  versions: { number: ({ versions }) => versions.length },
+  studies: { number: ({ studies }) => studies },
+};
+
 export function ComponentsPage() {
   useTitle(t`Components`);
   const may = useMay();
   const { data, error, refetch } = useQuery(componentsQuery);
-  const { q = "" } = route.useSearch();
+  const { q = "", where = [] } = route.useSearch();
   const navigate = route.useNavigate();
-  const shown = data?.components.filter((one) =>
-    contains(q, [one.name, ...one.versions.flatMap(({ description, applications, agents }) => [description, ...applications, ...agents.map(({ name }) => name)])]),
+  const { rows: shown, wrong } = select(
+    data?.components.filter((one) => contains(q, [one.name, applicationsOf(one), ...one.versions.map(({ description }) => description), ...agentsOf(one).map(({ name }) => name)])) ?? [],
+    where,
+    COLUMNS,
   );
   return (
     <>
@@ -40,8 +58,9 @@ export function ComponentsPage() {
             type="search"
             placeholder={t`Name, application, agent …`}
             value={q}
-            onChange={(event) => void navigate({ search: { q: event.target.value || undefined }, replace: true })}
+            onChange={(event) => void navigate({ search: (before) => ({ ...before, q: event.target.value || undefined }), replace: true })}
           />
+          <Conditions bare where={where} columns={Object.keys(COLUMNS)} example="studies > 0" wrong={wrong} matches={where.length > 0 ? shown.length : null} onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
         </div>
       )}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
@@ -49,7 +68,7 @@ export function ComponentsPage() {
         error === null ? <Loading what={t`components`} /> : null
       ) : (
         <div className={styles.panel}>
-          {shown !== undefined && shown.length > 0 ? (
+          {shown.length > 0 ? (
             <ComponentTable
               components={shown}
               link={(name) => (

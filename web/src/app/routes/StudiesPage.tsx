@@ -4,6 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue, useState } from "react";
 import { stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
+import { Conditions } from "@/components/Conditions";
 import { SelectField, TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
@@ -14,6 +15,7 @@ import { SavedViews } from "@/features/studies/SavedViews";
 import { StudyTable } from "@/features/studies/StudyTable";
 import { TagStudies } from "@/features/studies/TagStudies";
 import type { ListedStudy, StudyFacets, StudyState } from "@/lib/api/client";
+import { STUDY_COLUMNS } from "@/lib/columns";
 import { formatNumber } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
@@ -87,7 +89,15 @@ export function StudiesPage() {
         <Facet label={t`Owner`} every={t`All owners`} of={facets?.owners} value={search.owner} onChange={(owner) => look({ owner })} />
         <Facet label={t`State`} every={t`All states`} of={facets?.states} value={search.state} text={(state) => stateText(state as StudyState)} onChange={(state) => look({ state: state === "" ? undefined : (state as StudyState) })} />
         <Facet label={t`Tag`} every={t`All tags`} of={facets?.tags} value={search.tag} onChange={(tag) => look({ tag })} />
-        <SavedViews view={addressOf(search)} onOpen={(view) => void navigate({ search: studiesSearch(Object.fromEntries(new URLSearchParams(view))) })} />
+        <Conditions
+          bare
+          where={search.where ?? []}
+          columns={STUDY_COLUMNS}
+          example="gain > 10"
+          matches={search.where !== undefined && data !== undefined ? total : null}
+          onChange={(where) => look({ where })}
+        />
+        <SavedViews view={addressOf(search)} onOpen={(view) => void navigate({ search: searchOf(view) })} />
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
@@ -194,6 +204,7 @@ function filterOf(search: StudiesSearch): StudyFilter {
     ...(search.application ? { application: search.application } : {}),
     ...(search.owner ? { owner: search.owner } : {}),
     ...(search.tag ? { tag: [search.tag] } : {}),
+    ...(search.where ? { where: search.where } : {}),
     ...(show === "attention" ? { attention: true } : {}),
   };
 }
@@ -204,7 +215,14 @@ function isFiltered(search: StudiesSearch): boolean {
 
 /** Return the filter and order as the query of an address. */
 function addressOf(search: StudiesSearch): string {
-  return new URLSearchParams(Object.entries(clean(search)) as [string, string][]).toString();
+  const { where = [], ...rest } = clean(search);
+  return new URLSearchParams([...Object.entries(rest), ...where.map((one) => ["where", one] as [string, string])]).toString();
+}
+
+/** Return the filter and order that the query of an address holds. */
+function searchOf(view: string): StudiesSearch {
+  const found = new URLSearchParams(view);
+  return studiesSearch({ ...Object.fromEntries(found), where: found.getAll("where") });
 }
 
 /** Return the search without empty values and defaults. */

@@ -2,12 +2,14 @@ import { t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue } from "react";
 import { Card } from "@/components/Card";
+import { Conditions } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
 import { Segments } from "@/components/Segments";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
+import { AUDIT_COLUMNS } from "@/lib/columns";
 import { auditQuery, type AuditFilter } from "./api";
 import styles from "./access.module.css";
 
@@ -21,7 +23,7 @@ export function Audit({ filter, onFilter }: Props) {
   const query = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
   const { data, error, refetch } = query;
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
-  const field = (key: keyof AuditFilter, label: string, type: "search" | "date", example = "") => (
+  const field = (key: Exclude<keyof AuditFilter, "where">, label: string, type: "search" | "date", example = "") => (
     <TextField
       label={label}
       type={type}
@@ -51,6 +53,7 @@ export function Audit({ filter, onFilter }: Props) {
         {field("from", t`From date`, "date")}
         {field("to", t`To date`, "date")}
       </div>
+      <Conditions where={filter.where ?? []} columns={AUDIT_COLUMNS} example="actor != system" onChange={(where) => onFilter({ where })} />
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`audit trail`} /> : null

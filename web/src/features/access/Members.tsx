@@ -3,17 +3,31 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import { Conditions, type Filtered } from "@/components/Conditions";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { Empty, Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
+import type { Member } from "@/lib/api/client";
+import { select, type Columns } from "@/lib/conditions";
 import { membersQuery, useRevokeAccess } from "./api";
 
+interface Props extends Filtered {
+  mayRevoke: boolean;
+}
+
+const COLUMNS: Columns<Member> = {
+  name: { text: ({ name }) => name },
+  role: { text: ({ role }) => role },
+};
+
 /** Show the tenant's members. Only the identity provider adds members and assigns roles. */
-export function Members({ mayRevoke }: { mayRevoke: boolean }) {
+export function Members({ mayRevoke, where, onWhere }: Props) {
   const { data, error, refetch } = useQuery(membersQuery);
+  const { rows, wrong } = select(data?.members ?? [], where, COLUMNS);
   return (
     <Card title={t`Members`} flush>
+      {data === undefined || data.members.length === 0 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="role = admin" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`members`} /> : null
@@ -32,7 +46,7 @@ export function Members({ mayRevoke }: { mayRevoke: boolean }) {
             </tr>
           </thead>
           <tbody>
-            {data.members.map(({ subject, name, role, as_of }) => (
+            {rows.map(({ subject, name, role, as_of }) => (
               <tr key={subject}>
                 <th scope="row">{name}</th>
                 <td data-label={t`Role`}>{role}</td>

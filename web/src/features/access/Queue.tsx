@@ -1,17 +1,29 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Card } from "@/components/Card";
+import { Conditions, type Filtered } from "@/components/Conditions";
 import { Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
+import type { QueuedTenant } from "@/lib/api/client";
+import { select, type Columns } from "@/lib/conditions";
 import { formatNumber, formatDuration } from "@/lib/format";
 import { queueQuery } from "./api";
 import styles from "./access.module.css";
 
+const COLUMNS: Columns<QueuedTenant> = {
+  tenant: { text: ({ tenant }) => tenant },
+  waiting: { number: ({ waiting }) => waiting },
+  seconds: { number: ({ oldest_seconds }) => oldest_seconds },
+  running: { number: ({ computing }) => computing },
+  trials: { number: ({ trials_waiting }) => trials_waiting },
+};
+
 /** Show, for operators, what waits for workers and agents in all tenants. It is fetched every two seconds. */
-export function Queue() {
+export function Queue({ where, onWhere }: Filtered) {
   const { data, error, refetch } = useQuery(queueQuery);
   if (data === undefined) return error === null ? <Loading what={t`queue`} /> : <Problem error={error} again={() => void refetch()} />;
   const { workers, tenants } = data;
+  const { rows, wrong } = select(tenants, where, COLUMNS);
   const busy = workers.filter((worker) => worker.busy).length;
   const oldest = Math.max(0, ...tenants.map((one) => one.oldest_seconds ?? 0));
   const waiting = sum(tenants.map((one) => one.waiting));
@@ -31,44 +43,47 @@ export function Queue() {
       {tenants.length === 0 ? (
         <p className={`${styles.soft} ${styles.padded}`}>{t`The queue is empty.`}</p>
       ) : (
-        <table className={table.table} aria-label={t`By tenant`}>
-          <thead>
-            <tr>
-              <th scope="col">{t`Tenant`}</th>
-              <th scope="col" className={table.number}>
-                {t`Waiting`}
-              </th>
-              <th scope="col" className={table.number}>
-                {t`Longest wait`}
-              </th>
-              <th scope="col" className={table.number}>
-                {t`Running`}
-              </th>
-              <th scope="col" className={table.number}>
-                {t`Trials waiting`}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {tenants.map((one) => (
-              <tr key={one.tenant}>
-                <th scope="row">{one.tenant}</th>
-                <td data-label={t`Waiting`} className={table.number}>
-                  {formatNumber(one.waiting)}
-                </td>
-                <td data-label={t`Longest wait`} className={table.number}>
-                  {one.oldest_seconds === null ? "—" : formatDuration(one.oldest_seconds)}
-                </td>
-                <td data-label={t`Running`} className={table.number}>
-                  {formatNumber(one.computing)}
-                </td>
-                <td data-label={t`Trials waiting`} className={table.number}>
-                  {formatNumber(one.trials_waiting)}
-                </td>
+        <>
+          <Conditions where={where} columns={Object.keys(COLUMNS)} example="seconds > 60" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />
+          <table className={table.table} aria-label={t`By tenant`}>
+            <thead>
+              <tr>
+                <th scope="col">{t`Tenant`}</th>
+                <th scope="col" className={table.number}>
+                  {t`Waiting`}
+                </th>
+                <th scope="col" className={table.number}>
+                  {t`Longest wait`}
+                </th>
+                <th scope="col" className={table.number}>
+                  {t`Running`}
+                </th>
+                <th scope="col" className={table.number}>
+                  {t`Trials waiting`}
+                </th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {rows.map((one) => (
+                <tr key={one.tenant}>
+                  <th scope="row">{one.tenant}</th>
+                  <td data-label={t`Waiting`} className={table.number}>
+                    {formatNumber(one.waiting)}
+                  </td>
+                  <td data-label={t`Longest wait`} className={table.number}>
+                    {one.oldest_seconds === null ? "—" : formatDuration(one.oldest_seconds)}
+                  </td>
+                  <td data-label={t`Running`} className={table.number}>
+                    {formatNumber(one.computing)}
+                  </td>
+                  <td data-label={t`Trials waiting`} className={table.number}>
+                    {formatNumber(one.trials_waiting)}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
       )}
     </Card>
   );

@@ -4,24 +4,38 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import { Conditions, type Filtered } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
+import type { Tenant } from "@/lib/api/client";
+import { select, type Columns } from "@/lib/conditions";
 import { useOneAtATime } from "@/lib/once";
 import { tenantsQuery, useCreateTenant, useDisableTenant, type Limits } from "./api";
 import styles from "./access.module.css";
 import { LIMIT_NAMES, LIMITS } from "./limits";
 import { TenantLimits } from "./TenantLimits";
 
+/* eslint-disable lingui/no-unlocalized-strings -- the words of conditions, which addresses hold in any language */
+const COLUMNS: Columns<Tenant> = {
+  tenant: { text: ({ slug }) => slug },
+  name: { text: ({ name }) => name },
+  state: { text: ({ disabled_at }) => (disabled_at === null ? "enabled" : "disabled") },
+  limits: { text: ({ limits }) => LIMIT_NAMES.filter((key) => (limits[key] ?? null) !== null).join(" ") },
+};
+/* eslint-enable lingui/no-unlocalized-strings */
+
 /** Show, for operators, the tenants of the installation. */
-export function Tenants() {
+export function Tenants({ where, onWhere }: Filtered) {
   const { data, error, refetch } = useQuery(tenantsQuery);
+  const { rows, wrong } = select(data?.tenants ?? [], where, COLUMNS);
   const [slug, setSlug] = useState("");
   const create = useCreateTenant();
   const add = useOneAtATime(create.mutate);
   return (
     <Card title={t`Tenants`} flush>
+      {data === undefined ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="state = disabled" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`tenants`} /> : null
@@ -37,7 +51,7 @@ export function Tenants() {
             </tr>
           </thead>
           <tbody>
-            {data.tenants.map((tenant) => (
+            {rows.map((tenant) => (
               <tr key={tenant.slug}>
                 <th scope="row">
                   {tenant.slug} <span className={table.soft}>{tenant.name}</span>

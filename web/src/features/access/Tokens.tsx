@@ -3,27 +3,38 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import { Conditions, type Filtered } from "@/components/Conditions";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { CheckField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { ApiToken } from "@/lib/api/client";
+import { select, type Columns } from "@/lib/conditions";
 import { formatTime } from "@/lib/format";
 import { CreateToken } from "./CreateToken";
 import { tokensQuery, useRevokeToken } from "./api";
 
-interface Props {
+interface Props extends Filtered {
   /** Whether the user may see the tokens of all members. */
   mayAll: boolean;
   /** The scopes that a new token can have. */
   scopes: readonly string[];
 }
 
+const COLUMNS: Columns<ApiToken> = {
+  name: { text: ({ name }) => name },
+  permissions: { text: ({ scopes }) => scopes.join(" ") },
+  study: { text: ({ study }) => study },
+  owner: { text: ({ owner }) => owner },
+  role: { text: ({ role }) => role },
+};
+
 /** Show the API tokens, with which scripts sign in. */
-export function Tokens({ mayAll, scopes }: Props) {
+export function Tokens({ mayAll, scopes, where, onWhere }: Props) {
   const [everyone, setEveryone] = useState(false);
   const { data, error, refetch } = useQuery(tokensQuery(everyone));
+  const { rows, wrong } = select(data?.tokens ?? [], where, COLUMNS);
   return (
     <Card title={t`API tokens`} flush actions={<CreateToken scopes={scopes} />}>
       {mayAll ? (
@@ -31,6 +42,7 @@ export function Tokens({ mayAll, scopes }: Props) {
           <CheckField label={t`Show tokens of all members`} checked={everyone} onChange={(event) => setEveryone(event.target.checked)} />
         </div>
       ) : null}
+      {data === undefined || data.tokens.length === 0 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="permissions ~ tune" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`tokens`} /> : null
@@ -51,7 +63,7 @@ export function Tokens({ mayAll, scopes }: Props) {
             </tr>
           </thead>
           <tbody>
-            {data.tokens.map((token) => (
+            {rows.map((token) => (
               <tr key={token.id}>
                 <th scope="row">
                   <span>

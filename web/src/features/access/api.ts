@@ -60,6 +60,8 @@ export interface AuditFilter {
   /** Days in the viewer's time zone, both included. */
   from?: string | undefined;
   to?: string | undefined;
+  /** Conditions on columns, such as "actor != system". */
+  where?: string[] | undefined;
 }
 
 export function auditQuery({ from = "", to = "", ...filter }: AuditFilter) {

@@ -9,6 +9,7 @@ export interface RecordFilter {
   study?: string;
   state?: MatchingRecord["state"] | "";
   sort?: string;
+  where?: string[];
 }
 
 export function recordsQuery(filter: RecordFilter) {
@@ -61,6 +62,7 @@ export function useMatch() {
 export interface JobFilter {
   record?: string;
   decision?: "APPLIED" | "CONTROL" | "DRY_RUN" | "REFUSED" | "";
+  where?: string[];
 }
 
 export function jobsQuery(filter: JobFilter, size = 50) {

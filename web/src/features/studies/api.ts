@@ -14,6 +14,7 @@ export interface StudyFilter {
   tag?: string[];
   attention?: boolean;
   sort?: StudySort;
+  where?: string[];
 }
 
 export type StudySort = NonNullable<NonNullable<paths["/api/v1/studies"]["get"]["parameters"]["query"]>["sort"]>;

@@ -4,6 +4,7 @@ import { Fragment, useId, useMemo, useState, type ReactNode } from "react";
 import { stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import { Conditions } from "@/components/Conditions";
 import { Problem } from "@/components/Message";
 import type { Configuration, Study, Trial, TrialState } from "@/lib/api/client";
 import { useThrottled } from "@/lib/clock";
@@ -12,8 +13,7 @@ import { rowsQuery } from "./api";
 import { ColumnChooser } from "./ColumnChooser";
 import { columnsOf, rememberColumns, shownColumns, type Shown } from "./columns";
 import { titleOf } from "./columnTitles";
-import { Conditions } from "./Conditions";
-import { filterable } from "./conditions";
+import { conditionOf, conditionText, filterable } from "./conditions";
 import type { Filter } from "./filter";
 import { SavedViews } from "./SavedViews";
 import { SelectedTrials } from "./SelectedTrials";
@@ -130,7 +130,15 @@ export function TrialTable({ study, trials, standard, best, opened, onOpen, sear
         </>
       }
     >
-      <Conditions where={where} columns={columns} matches={isFiltered ? (asked.data?.total_count ?? null) : null} onChange={(next) => change({ where: next.length > 0 ? next : undefined })} />
+      <Conditions
+        where={where}
+        columns={[...columns.keys()]}
+        example="threads > 8"
+        matches={isFiltered ? (asked.data?.total_count ?? null) : null}
+        read={(text) => conditionOf(text, columns)}
+        write={conditionText}
+        onChange={(next) => change({ where: next })}
+      />
       {asked.error === null ? null : <Problem error={asked.error} again={() => void asked.refetch()} />}
       {asked.data === undefined ? null : rows === 0 ? (
         <p className={styles.none}>{isFiltered ? t`No trial meets the filter.` : t`No trials yet.`}</p>

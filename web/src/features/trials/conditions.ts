@@ -1,3 +1,4 @@
+import { parse } from "@/lib/conditions";
 import type { Shown } from "./columns";
 
 // The columns that the service can filter by, without those of metrics and parameters.
@@ -15,9 +16,9 @@ export function filterable(columns: readonly Shown[]): Map<string, string> {
 
 /** Return a condition as the service reads it: "threads>8" becomes "param:threads > 8". What cannot be read is left for the service to refuse. */
 export function conditionOf(text: string, columns: ReadonlyMap<string, string>): string {
-  const found = /^(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*)$/s.exec(text.trim());
-  const column = columns.get(found?.[1]?.trim() ?? "");
-  return found === null || column === undefined ? text.trim() : `${column} ${found[2] ?? ""} ${found[3] ?? ""}`;
+  const found = parse(text);
+  const column = columns.get(found?.column ?? "");
+  return found === null || column === undefined ? text.trim() : `${column} ${found.operator} ${found.value}`;
 }
 
 /** Return a condition as people write it, without the kind of its column. */

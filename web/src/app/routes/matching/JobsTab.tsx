@@ -3,6 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Button } from "@/components/Button";
+import { Conditions } from "@/components/Conditions";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
 import { Segments } from "@/components/Segments";
@@ -11,6 +12,7 @@ import { submissionHostCommand } from "@/features/matching/command";
 import { FeedbackText } from "@/features/matching/Feedback";
 import { JobTable } from "@/features/matching/JobTable";
 import styles from "@/features/matching/matching.module.css";
+import { JOB_COLUMNS } from "@/lib/columns";
 import { useServer } from "@/lib/session";
 import type { MatchingSearch } from "../../addresses";
 import pages from "../pages.module.css";
@@ -18,10 +20,10 @@ import pages from "../pages.module.css";
 const route = getRouteApi("/signed-in/matching");
 
 export function JobsTab() {
-  const { record = "", decision = "" } = route.useSearch();
+  const { record = "", decision = "", where = [] } = route.useSearch();
   const navigate = route.useNavigate();
   const server = useServer();
-  const query = useInfiniteQuery(jobsQuery({ record, decision }));
+  const query = useInfiniteQuery(jobsQuery({ record, decision, where }));
   const { data, error, refetch } = query;
   const jobs = data?.pages.flatMap((page) => page.jobs) ?? [];
   return (
@@ -39,6 +41,7 @@ export function JobsTab() {
             { value: "REFUSED", text: t`Refused` },
           ]}
         />
+        <Conditions bare where={where} columns={JOB_COLUMNS} example="seconds > 60" onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
       </div>
       {record === "" ? null : <OfRecord id={record} decision={decision === "" ? undefined : decision} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
@@ -55,7 +58,7 @@ export function JobsTab() {
                 </Link>
               )}
             />
-          ) : record !== "" || decision !== "" ? (
+          ) : record !== "" || decision !== "" || where.length > 0 ? (
             <Empty title={t`No matching jobs`}>
               <Button onClick={() => void navigate({ search: { tab: "jobs" } })}>{t`Show all jobs`}</Button>
             </Empty>

@@ -3,6 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue } from "react";
 import { Button } from "@/components/Button";
+import { Conditions } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
@@ -10,6 +11,7 @@ import { Segments } from "@/components/Segments";
 import { recordsQuery, type RecordFilter } from "@/features/matching/api";
 import styles from "@/features/matching/matching.module.css";
 import { RecordTable } from "@/features/matching/RecordTable";
+import { RECORD_COLUMNS } from "@/lib/columns";
 import type { MatchingSearch } from "../../addresses";
 import pages from "../pages.module.css";
 
@@ -18,8 +20,8 @@ const route = getRouteApi("/signed-in/matching");
 export function RecordsTab() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { q = "", state = "", sort = "-created" } = search;
-  const filter = useDeferredValue<RecordFilter>({ search: q.trim(), state, sort });
+  const { q = "", state = "", sort = "-created", where = [] } = search;
+  const filter = useDeferredValue<RecordFilter>({ search: q.trim(), state, sort, where });
   const query = useInfiniteQuery(recordsQuery(filter));
   const { data, error, refetch } = query;
   const records = data?.pages.flatMap((page) => page.records) ?? [];
@@ -43,6 +45,7 @@ export function RecordsTab() {
             { value: "WITHDRAWN", text: t`Withdrawn` },
           ]}
         />
+        <Conditions bare where={where} columns={RECORD_COLUMNS} example="gain > 10" onChange={(next) => look({ where: next })} />
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
@@ -65,7 +68,7 @@ export function RecordsTab() {
                 </Link>
               )}
             />
-          ) : q !== "" || state !== "" ? (
+          ) : q !== "" || state !== "" || where.length > 0 ? (
             <Empty title={t`No matching records`}>
               <Button onClick={() => void navigate({ search: {} })}>{t`Show all records`}</Button>
             </Empty>

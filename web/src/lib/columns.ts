@@ -1,0 +1,5 @@
+/** The columns by which the service filters its lists, as the words of conditions. They are the same in every language. */
+export const STUDY_COLUMNS = ["name", "component", "application", "algorithm", "state", "reason", "owner", "trials", "best", "gain", "created", "updated"];
+export const AUDIT_COLUMNS = ["time", "actor", "action", "target", "credential", "address"];
+export const RECORD_COLUMNS = ["component", "application", "study", "job", "user", "program", "nodes", "gain", "state", "written"];
+export const JOB_COLUMNS = ["job", "user", "program", "command", "cluster", "partition", "nodes", "end", "seconds", "ended"];
