@@ -167,7 +167,9 @@ def to_parameter(field: str, parameter: Parameter) -> pb.Parameter:
         raise InvalidInput.of(field, parameter, "trimtab.Float, Int, Ordinal, Categorical or Bool")
     if not isinstance(parameter.name, str):
         raise InvalidInput.of(f"{field}.name", parameter.name, "a string")
-    message = pb.Parameter(name=parameter.name)
+    if not isinstance(parameter.unit, str):
+        raise InvalidInput.of(f"{field}.unit", parameter.unit, "a string")
+    message = pb.Parameter(name=parameter.name, unit=parameter.unit)
     match parameter:
         case Float():
             real = message.float
@@ -228,6 +230,7 @@ def from_parameter(message: pb.Parameter) -> Parameter:
                 factor=real.factor if real.HasField("factor") else None,
                 default=None if default is None else float(default),
                 when=when,
+                unit=message.unit,
             )
         case "integer":
             whole = message.integer
@@ -240,14 +243,21 @@ def from_parameter(message: pb.Parameter) -> Parameter:
                 factor=whole.factor if whole.HasField("factor") else None,
                 default=None if default is None else int(default),
                 when=when,
+                unit=message.unit,
             )
         case "ordinal":
-            return Ordinal(name, [from_value(value) for value in message.ordinal.values], default=default, when=when)
+            return Ordinal(
+                name,
+                [from_value(value) for value in message.ordinal.values],
+                default=default,
+                when=when,
+                unit=message.unit,
+            )
         case "categorical":
             values = [from_value(value) for value in message.categorical.values]
-            return Categorical(name, values, default=default, when=when)
+            return Categorical(name, values, default=default, when=when, unit=message.unit)
         case _:
-            return Bool(name, default=None if default is None else bool(default), when=when)
+            return Bool(name, default=None if default is None else bool(default), when=when, unit=message.unit)
 
 
 # --- studies

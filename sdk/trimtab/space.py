@@ -35,11 +35,12 @@ When: TypeAlias = tuple[str, Sequence[Scalar]] | Mapping[str, Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Parameter(ABC):
-    """A parameter: a name, an optional default value and an optional condition."""
+    """A parameter: a name, an optional default value, condition and unit of its values, which is text for people."""
 
     name: str
     default: Scalar | None = field(default=None, kw_only=True)
     when: When | None = field(default=None, kw_only=True)
+    unit: str = field(default="", kw_only=True)
 
     @abstractmethod
     def cast(self, value: Scalar) -> Scalar:

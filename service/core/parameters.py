@@ -17,6 +17,7 @@ Scalar: TypeAlias = float | int | str | bool
 
 MOST_VALUES = 10_000
 LONGEST_TEXT = 1000
+LONGEST_UNIT = 32
 # A grid with more points is never listed.
 MOST_LISTED = 2**20
 # A multiplicative grid is always listed, so it has at most this many points.
@@ -48,7 +49,8 @@ class Condition:
 class Parameter(ABC):
     """One dimension of a space. Its methods assume that `Space.build` has checked it.
 
-    If a parameter has finitely many values, each value has a rank: its position in the order, from 0.
+    If a parameter has finitely many values, each value has a rank: its position in the order, from 0. The `unit` of its
+    values is text for people; parameters that differ in it alone are equal.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Parameter(ABC):
 
     default: Scalar | None = field(default=None, kw_only=True)
     condition: Condition | None = field(default=None, kw_only=True)
+    unit: str | None = field(default=None, kw_only=True, compare=False)
 
     @abstractmethod
     def size(self) -> int | None:
@@ -83,7 +86,7 @@ class Parameter(ABC):
 
     @abstractmethod
     def narrowed(self, values: Sequence[Scalar]) -> Parameter:
-        """Return a parameter with the same name and condition that has only these of the values, in their order."""
+        """Return a parameter that differs in its values: it has only these, in their order."""
 
     @abstractmethod
     def kind_in_constraints(self) -> constraints.Kind:
@@ -176,7 +179,7 @@ class FloatParameter(Parameter):
         if len(values) == 1:
             only = cast(float, values[0])
             return replace(self, min=only, max=only, log=False, step=None, factor=None, default=None)
-        return OrdinalParameter(self.name, tuple(values), condition=self.condition)
+        return OrdinalParameter(self.name, tuple(values), condition=self.condition, unit=self.unit)
 
     def kind_in_constraints(self) -> constraints.Kind:
         return "number"
@@ -243,7 +246,7 @@ class IntParameter(Parameter):
         if len(values) == 1:
             only = cast(int, values[0])
             return replace(self, min=only, max=only, log=False, step=None, factor=None, default=None)
-        return OrdinalParameter(self.name, tuple(values), condition=self.condition)
+        return OrdinalParameter(self.name, tuple(values), condition=self.condition, unit=self.unit)
 
     def kind_in_constraints(self) -> constraints.Kind:
         return "number"
@@ -353,7 +356,7 @@ class BoolParameter(Parameter):
         return self
 
     def narrowed(self, values: Sequence[Scalar]) -> Parameter:
-        return CategoricalParameter(self.name, tuple(values), condition=self.condition)
+        return CategoricalParameter(self.name, tuple(values), condition=self.condition, unit=self.unit)
 
     def kind_in_constraints(self) -> constraints.Kind:
         return "number"
@@ -395,6 +398,12 @@ def parameter_from_json(data: object, where: str) -> Parameter:
         given["values"] = _values(given["values"], f"{where}.values")
     if "condition" in given:
         given["condition"] = _condition(given["condition"], f"{where}.condition")
+    if "unit" in given:
+        unit = given["unit"]
+        if not isinstance(unit, str) or not unit.isprintable() or not 0 < len(unit) <= LONGEST_UNIT:
+            raise InvalidInput(
+                f"{where}.unit", unit, f"a text of 1 to {LONGEST_UNIT} printable characters, such as MiB"
+            )
     return KINDS[kind](**given)
 
 

@@ -178,6 +178,8 @@ def _check_space(definition: Definition, component: Component) -> None:
 
 def _parameter_json(parameter: Parameter) -> dict[str, JsonValue]:
     data: dict[str, JsonValue] = {"name": parameter.name, "default": parameter.default}
+    if parameter.unit:
+        data["unit"] = parameter.unit
     domain = parameter.domain
     if isinstance(domain, Range):
         data |= {"type": domain.kind, "min": domain.min, "max": domain.max, "log": domain.log}

@@ -58,7 +58,7 @@ KEYS: Sequence[Key] = (
         "parameters",
         "parameters",
         "Search space: {x: {type: float, min: 1e-3, max: 10, log: true}}; types: float, int, ordinal, categorical, "
-        "boolean. With a component: changes to the component's parameters.",
+        "boolean. `unit: MiB` is shown with the values. With a component: changes to the component's parameters.",
         "space.parameters",
     ),
     Key("fixed", "mapping", "Values of parameters that the search does not change: {x: 0.5}."),
@@ -258,7 +258,9 @@ def _parameters(
     for name, given in changes.items():
         change = {key: value for key, value in _mapping(f"parameters.{name}", given).items() if value is not None}
         if "name" in change:
-            raise _unknown(f"parameters.{name}", "name", ("type", "min", "max", "values", "default", "condition"))
+            raise _unknown(
+                f"parameters.{name}", "name", ("type", "min", "max", "values", "default", "condition", "unit")
+            )
         if names and name not in names:
             field, allowed = f"parameters.{name}", ", ".join(names)
             message = f"{field}: the component has no such parameter. Use {allowed}."

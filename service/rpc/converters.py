@@ -292,6 +292,8 @@ def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
             data["type"] = "bool"
         case None:
             raise InvalidInput(field, parameter.name, "a kind: float, integer, ordinal, categorical or boolean")
+    if parameter.unit:
+        data["unit"] = parameter.unit
     if parameter.HasField("default"):
         data["default"] = plain_value(f"{field}.default", parameter.default)
     if parameter.HasField("condition"):
@@ -441,7 +443,7 @@ def _set_policy(message: tuning_pb2.Policy, policy: Policy) -> None:
 
 def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
     """Return a parameter as a message, from its JSON form."""
-    message = tuning_pb2.Parameter(name=data["name"])
+    message = tuning_pb2.Parameter(name=data["name"], unit=data.get("unit") or "")
     kind = data["type"]
     if kind in ("float", "int"):
         limits: Any = message.float if kind == "float" else message.integer

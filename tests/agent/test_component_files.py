@@ -40,6 +40,7 @@ def test_message_to_the_service(component: LoadComponent) -> None:
     space = {parameter.name: parameter for parameter in message.space}
     assert (space["SIZE"].integer.min, space["SIZE"].integer.max, space["SIZE"].integer.factor) == (1, 1024, 2)
     assert not space["SIZE"].integer.HasField("step")
+    assert (space["SIZE"].unit, space["ratio"].unit) == ("KiB", "")
     assert space["line"].integer.step == 1
     assert space["ratio"].float.log
     assert space["fast"].WhichOneof("kind") == "boolean"

@@ -4,7 +4,7 @@ FULL = """\
 name: everything
 description: A component that uses every part of the format.
 parameters:
-  SIZE: {type: int, min: 1, max: 1024, factor: 2, log: true, default: 8, env: SIZE_BYTES}
+  SIZE: {unit: KiB, type: int, min: 1, max: 1024, factor: 2, log: true, default: 8, env: SIZE_BYTES}
   ratio: {type: float, min: 1e-3, max: 1, log: true, default: 0.5, flag: ["--ratio", "{value}"]}
   fast: {type: boolean, default: false, flag: {on: -ffast, off: -fno-fast}, group: compile}
   mode: {type: categorical, values: [on, off, 3], default: off, flag: "--{name}={value}", omit_default: true}

@@ -19,6 +19,7 @@ floats = st.floats(allow_nan=False, allow_infinity=False)
 ints = st.integers(-(2**63), 2**63 - 1)
 scalars: st.SearchStrategy[Scalar] = st.one_of(st.booleans(), ints, floats, st.text())
 whens = st.none() | st.tuples(st.text(), st.lists(scalars, max_size=3).map(tuple))
+units = st.sampled_from(["", "MiB", "%"])
 parameters: st.SearchStrategy[Parameter] = st.one_of(
     st.builds(
         trimtab.Float,
@@ -30,6 +31,7 @@ parameters: st.SearchStrategy[Parameter] = st.one_of(
         factor=st.none() | floats,
         default=st.none() | floats,
         when=whens,
+        unit=units,
     ),
     st.builds(
         trimtab.Int,
@@ -41,10 +43,11 @@ parameters: st.SearchStrategy[Parameter] = st.one_of(
         factor=st.none() | floats,
         default=st.none() | ints,
         when=whens,
+        unit=units,
     ),
-    st.builds(trimtab.Ordinal, st.text(), st.lists(scalars), default=st.none() | scalars, when=whens),
-    st.builds(trimtab.Categorical, st.text(), st.lists(scalars), default=st.none() | scalars, when=whens),
-    st.builds(trimtab.Bool, st.text(), default=st.none() | st.booleans(), when=whens),
+    st.builds(trimtab.Ordinal, st.text(), st.lists(scalars), default=st.none() | scalars, when=whens, unit=units),
+    st.builds(trimtab.Categorical, st.text(), st.lists(scalars), default=st.none() | scalars, when=whens, unit=units),
+    st.builds(trimtab.Bool, st.text(), default=st.none() | st.booleans(), when=whens, unit=units),
 )
 
 

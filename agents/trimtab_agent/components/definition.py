@@ -69,7 +69,7 @@ FILE_KEYS = (
     "exit_codes",
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
-PARAMETER_KEYS = ("type", "description", "default", "condition", "omit_default", "group", *DELIVERY_KEYS)
+PARAMETER_KEYS = ("type", "description", "unit", "default", "condition", "omit_default", "group", *DELIVERY_KEYS)
 # The service refuses a finer grid: floats could not distinguish its values.
 FINEST_STEP = 1e-12
 RANGE_KEYS = ("min", "max", "log", "step", "factor")
@@ -283,6 +283,7 @@ class Definition:
         env = self._env_delivery(name, domain, table)
         forms = {key: self._form(key, domain, table) for key in ("flag", "scheduler", "directive")}
         group = table.text("group", pattern=NAME, allowed=NAME_ALLOWED)
+        unit = table.text("unit", pattern=r"\S(?:.{0,30}\S)?", allowed="a unit of 1 to 32 characters, such as MiB")
         if group and "flag" not in table:
             table.fault("group", "is only valid together with `flag`")
         if len(self.reader.problems) > before or default is None:
@@ -300,6 +301,7 @@ class Definition:
             domain=domain,
             default=default,
             description=table.text("description").strip(),
+            unit=unit,
             condition=condition,
             omit_default=table.flag("omit_default"),
             env=env,

@@ -19,7 +19,7 @@ def of_component(component: Component) -> agent_pb2.Component:
 
 def of_parameter(parameter: Parameter) -> tuning_pb2.Parameter:
     """Return a parameter with its range, default and condition as a message."""
-    message = tuning_pb2.Parameter(name=parameter.name, default=of_value(parameter.default))
+    message = tuning_pb2.Parameter(name=parameter.name, default=of_value(parameter.default), unit=parameter.unit)
     domain = parameter.domain
     if isinstance(domain, Range) and domain.kind == "int":
         step = None if domain.step is None else int(domain.step)

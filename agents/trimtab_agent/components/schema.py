@@ -139,12 +139,13 @@ class Form:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter and all the ways in which its value reaches the system."""
+    """A parameter and all the ways in which its value reaches the system. `unit` is text for people."""
 
     name: str
     domain: Domain
     default: Scalar
     description: str = ""
+    unit: str = ""
     condition: Condition | None = None
     omit_default: bool = False
     env: tuple[str, Form] | None = None

@@ -60,11 +60,11 @@ def parameter(name: str, row: dict[str, object]) -> dict[str, object]:
     """Return a setting as a parameter. Raise SpaceError for one that cannot be one."""
     kind, default = row["type"], str(row["default"])
     text = str(row["description"]).rstrip(".")
-    unit = f", in units of {row['unit']}" if row["unit"] else ""
     found: dict[str, object] = {
-        "description": f"{text}{unit} ({row['context']}).",
+        "description": f"{text} ({row['context']}).",
         "flag": f"--set={name}={{value}}",
         "omit_default": True,
+        **({"unit": row["unit"]} if row["unit"] else {}),
     }
     if kind == "bool":
         return {**found, "type": "categorical", "values": ["on", "off"], "default": default}

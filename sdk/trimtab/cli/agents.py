@@ -91,7 +91,7 @@ def _parameter_json(parameter: Parameter) -> dict[str, object]:
         case Bool():
             data = {"type": "boolean"}
     requirement = condition(parameter)
-    data["default"] = parameter.default
+    data |= {"default": parameter.default, "unit": parameter.unit or None}
     data["condition"] = requirement and {"parent": requirement[0], "values": list(requirement[1])}
     return {key: value for key, value in data.items() if value is not None}
 

@@ -374,6 +374,9 @@ def test_restrict_refuses_values_that_no_configuration_has(fixed: Mapping[str, o
         ([{"name": "x", "type": "ordinal"}], "space[0].values"),
         ([{"name": "x", "type": "ordinal", "values": "abc"}], "space[0].values"),
         ([{"name": "x", "type": "ordinal", "values": [1, [2]]}], "space[0].values[1]"),
+        ([{"name": "x", "type": "bool", "unit": "x" * 33}], "space[0].unit"),
+        ([{"name": "x", "type": "bool", "unit": 3}], "space[0].unit"),
+        ([{"name": "x", "type": "bool", "unit": "a\nb"}], "space[0].unit"),
         ([{"name": "x", "type": "bool", "condition": 3}], "space[0].condition"),
         ([{"name": "x", "type": "bool", "condition": {"values": [1]}}], "space[0].condition.parent"),
         ([{"name": "x", "type": "bool", "condition": {"parent": "x"}}], "space[0].condition.values"),
@@ -403,6 +406,14 @@ def test_from_json_takes_nulls_for_absent() -> None:
     }
     assert Space.from_json({"parameters": [data], "constraints": None}) == Space.build([FloatParameter("x", 0, 1)])
     assert Space.from_json([data]) == Space.build([FloatParameter("x", 0, 1)])
+
+
+def test_a_unit_is_kept_and_makes_no_other_parameter() -> None:
+    data = {"name": "x", "type": "int", "min": 1, "max": 8, "unit": "MiB"}
+    parameter = Space.from_json([data]).parameters[0]
+    assert parameter.to_json() == data
+    assert parameter == IntParameter("x", 1, 8)
+    assert [parameter.narrowed(values).unit for values in ([2], [2, 4])] == ["MiB", "MiB"]
 
 
 def test_json_round_trip_with_constraints() -> None:

@@ -29,6 +29,7 @@ def read(text: str, own: Sequence[Mapping[str, Any]] | None = (INLINE, UNROLL)) 
     [
         ("", [INLINE, UNROLL]),
         ("parameters: {inline: {max: 400}}\nonly: [inline]", [{**INLINE, "max": 400}]),
+        ("parameters: {inline: {unit: lines}}\nonly: [inline]", [{**INLINE, "unit": "lines"}]),
         # A parameter of another type keeps nothing of its own.
         (
             "parameters: {inline: {type: ordinal, values: [10, 100]}}",

@@ -97,6 +97,8 @@ def parameters(draw: st.DrawFn) -> dict[str, object]:
             data["default"] = draw(st.sampled_from(values))
     elif draw(st.booleans()):
         data["default"] = draw(st.booleans())
+    if draw(st.booleans()):
+        data["unit"] = "MiB"
     return data
 
 

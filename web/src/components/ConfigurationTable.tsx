@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import type { Configuration } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
+import { titled, type Units } from "@/lib/units";
 import compact from "./CompactTable.module.css";
 import styles from "./ConfigurationTable.module.css";
 
@@ -9,10 +10,11 @@ interface Props {
   names: readonly string[];
   columns: readonly { title: string; values: Configuration }[];
   standard: Configuration | undefined;
+  units: Units;
 }
 
 /** Compare configurations side by side, with the default last. Values that differ from the default are marked. */
-export function ConfigurationTable({ names, columns, standard }: Props) {
+export function ConfigurationTable({ names, columns, standard, units }: Props) {
   return (
     <div className={compact.scroll}>
       <table className={`${compact.table} ${styles.values}`}>
@@ -30,7 +32,7 @@ export function ConfigurationTable({ names, columns, standard }: Props) {
         <tbody>
           {names.map((name) => (
             <tr key={name}>
-              <th scope="row">{name}</th>
+              <th scope="row">{titled(name, units[name])}</th>
               {columns.map(({ title, values }) => {
                 const differs = standard !== undefined && values[name] !== standard[name];
                 return (

@@ -75,9 +75,10 @@ export function formatBytes(bytes: number): string {
 }
 
 /** Format a parameter's value as a configuration file has it, in any language: people copy it. Fractions have six significant digits. */
-export function formatValue(value: Scalar | undefined): string {
+export function formatValue(value: Scalar | undefined, unit = ""): string {
   if (value === undefined) return "—";
-  return typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
+  const text = typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
+  return unit === "" ? text : `${text}${THIN}${unit}`;
 }
 
 /** Format a gain of 0.1234 as "12.3 %"; a loss with its sign. The service writes gains in the same way (`percent_text`). */

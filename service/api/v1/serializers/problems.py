@@ -29,6 +29,7 @@ class ParameterSerializer(serializers.Serializer[Any]):
     values = ScalarsField(required=False)
     default = ScalarField(required=False)
     condition = ConditionSerializer(required=False)
+    unit = serializers.CharField(required=False, help_text="Unit of the values, for people: `MiB`.")
 
 
 class SpaceSerializer(serializers.Serializer[Any]):

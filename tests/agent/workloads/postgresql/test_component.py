@@ -29,7 +29,7 @@ def test_the_space_is_the_servers(modules: dict[str, ModuleType], settings: dict
     assert not set(found) & {"fsync", "full_page_writes", "synchronous_commit"}
     buffers = found["shared_buffers"]
     assert (buffers["type"], buffers["default"], buffers["log"]) == ("int", 16384, True)
-    assert buffers["description"].endswith(", in units of 8kB (postmaster).")
+    assert buffers["unit"] == "8kB"
     assert found["random_page_cost"]["type"] == "float"
     assert found["random_page_cost"]["default"] == 4.0
     assert found["jit"]["values"] == ["on", "off"]

@@ -28,6 +28,7 @@ import type { Study, Trial } from "@/lib/api/client";
 import { part } from "@/lib/chunks";
 import { formatTime } from "@/lib/format";
 import { useTitle } from "@/lib/title";
+import { unitsOf } from "@/lib/units";
 import styles from "./ReportPage.module.css";
 
 const AsFile = lazy(() => part(() => import("@/features/planning/AsFile")));
@@ -101,7 +102,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         />
       ))}
       {analysis?.pareto_verdict ? <ParetoMembers verdict={analysis.pareto_verdict} spec={spec} standard={analysis.default_params} /> : null}
-      {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
+      {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} units={unitsOf(study.spec.space.parameters)} /> : null}
       {analysis === undefined ? null : <BestConfiguration spec={spec} analysis={analysis} />}
       {best === undefined ? null : <HowMeasured study={name} trial={best} />}
       {insight?.data?.objectives.map((objective) => (

@@ -10,6 +10,7 @@ import type { Objective, ObjectiveInsight, Parameter, Scalar, StudySpec, Surface
 import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isNumeric, placeOf, ticksOf, type Tick } from "@/lib/scale";
 import { uniform } from "@/lib/uniform";
+import { titled } from "@/lib/units";
 import styles from "./analysis.module.css";
 import { ranksOf } from "./ranks";
 
@@ -151,11 +152,11 @@ function planeOption(palette: Palette, { kind, spec, surface, trials, insight, o
         if (seriesId === "trials") return `${t`Trial ${value[2] ?? ""}`}\n${formatMetric(value[3] ?? NaN, unit)}`;
         if (seriesId === "best") return t`the best configuration`;
         const [x, y] = [surface.first_levels[value[5] ?? 0], surface.second_levels[value[6] ?? 0]];
-        return `${first.name} ${formatValue(x)}\n${second.name} ${formatValue(y)}\n${t`expected ${formatMetric(value[4] ?? NaN, unit)}`}`;
+        return `${first.name} ${formatValue(x, first.unit)}\n${second.name} ${formatValue(y, second.unit)}\n${t`expected ${formatMetric(value[4] ?? NaN, unit)}`}`;
       },
     },
-    xAxis: { ...unitAxis(palette, first), name: first.name, nameLocation: "middle", nameGap: 28 },
-    yAxis: { ...unitAxis(palette, second), name: second.name, nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
+    xAxis: { ...unitAxis(palette, first), name: titled(first.name, first.unit), nameLocation: "middle", nameGap: 28 },
+    yAxis: { ...unitAxis(palette, second), name: titled(second.name, second.unit), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: [
       {
         type: "custom",

@@ -76,7 +76,7 @@ function frontOption(palette: Palette, { first, second, points, front, standard,
         const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
         const trial = seriesId === "default" ? t`Trial ${value[2] ?? ""}, the default` : t`Trial ${value[2] ?? ""}`;
         const point = points.find(({ number }) => number === value[2]);
-        const coloured = colour === undefined ? "" : `\n${colour.name} ${formatValue(point?.params?.[colour.name])}`;
+        const coloured = colour === undefined ? "" : `\n${colour.name} ${formatValue(point?.params?.[colour.name], colour.unit)}`;
         return `${trial}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}${coloured}`;
       },
     },

@@ -10,6 +10,7 @@ import { useWidth } from "@/components/useWidth";
 import type { Objective, Parameter, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { uniform } from "@/lib/uniform";
+import { titled } from "@/lib/units";
 import styles from "./analysis.module.css";
 import { axisOf } from "./axes";
 
@@ -50,7 +51,7 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
   );
   const completed = useMemo(() => trials.filter(({ state, metrics }) => state === "COMPLETED" && metrics?.[objective.metric] !== undefined).length, [trials, objective]);
   const parameters = useMemo(() => spec.space.parameters.filter(({ name }) => shown.includes(name)), [spec, shown]);
-  const turned = spacing([...parameters.map(({ name }) => name), objective.metric]) * parameters.length > width - LEFT - RIGHT;
+  const turned = spacing([...parameters.map(({ name, unit }) => titled(name, unit)), objective.metric]) * parameters.length > width - LEFT - RIGHT;
   const option = useCallback((palette: Palette) => parallelOption(palette, parameters, objective, lines, best, turned), [parameters, objective, lines, best, turned]);
   return (
     <>

@@ -10,6 +10,7 @@ import type { Effect, Objective, ObjectiveInsight, Parameter, StudySpec, Trial }
 import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isLogarithmic, isNumeric } from "@/lib/scale";
 import { uniform } from "@/lib/uniform";
+import { titled } from "@/lib/units";
 import styles from "./analysis.module.css";
 
 const FIRST = 6;
@@ -94,7 +95,7 @@ function Slice({ study, kind, parameter, effect, insight, objective, trials, ran
   return (
     <figure className={styles.figure}>
       <figcaption>
-        <b>{effect.parameter}</b> <span className={styles.soft}>{formatPercent(effect.importance)}</span>
+        <b>{titled(effect.parameter, parameter.unit)}</b> <span className={styles.soft}>{formatPercent(effect.importance)}</span>
       </figcaption>
       <Chart
         name={`${study}-${kind}-${effect.parameter}`}
@@ -156,7 +157,7 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
       ...frame(palette).tooltip,
       formatter: (item) => {
         const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
-        const x = numeric ? formatValue(value[0]) : formatValue(effect.levels[value[0] ?? 0]);
+        const x = formatValue(numeric ? value[0] : effect.levels[value[0] ?? 0], parameter.unit);
         const what = seriesId === "trials" ? t`Trial ${value[2] ?? ""}` : t`expected`;
         return `${what}\n${effect.parameter} ${x}\n${formatMetric(value[1] ?? NaN, unit)}`;
       },

@@ -6,6 +6,7 @@ import { CopyButton } from "@/components/CopyButton";
 import { GainText } from "@/components/GainText";
 import type { ComponentDetail, Configuration, Parameter } from "@/lib/api/client";
 import { formatMetric, unitOf } from "@/lib/format";
+import { unitsOf } from "@/lib/units";
 import styles from "./BestSettings.module.css";
 
 type Best = ComponentDetail["best"][number];
@@ -53,5 +54,5 @@ function Differences({ configuration, space }: { configuration: Configuration; s
   const defaults: Configuration = Object.fromEntries(space.flatMap(({ name, default: value }) => (value === undefined ? [] : [[name, value]])));
   const changed = Object.keys(configuration).filter((name) => defaults[name] !== configuration[name]);
   if (space.length > 0 && changed.length === 0) return <p>{t`Same as the default settings.`}</p>;
-  return <ConfigurationTable names={changed} columns={[{ title: t`Best`, values: configuration }]} standard={defaults} />;
+  return <ConfigurationTable names={changed} columns={[{ title: t`Best`, values: configuration }]} standard={defaults} units={unitsOf(space)} />;
 }

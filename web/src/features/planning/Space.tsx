@@ -124,7 +124,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
     const same = component !== undefined && JSON.stringify(value) === JSON.stringify(component[key]);
     draft.set(["parameters", name, key], same ? undefined : value);
   }
-  const field = (key: "min" | "max" | "step" | "factor" | "default", label: string) => (
+  const field = (key: "min" | "max" | "step" | "factor" | "default" | "unit", label: string) => (
     <ValueField label={label} value={parameter[key]} onChange={(value) => change(key, value)} />
   );
   return (
@@ -141,7 +141,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
           <CheckField label={name} checked={tuned} onChange={(event) => onTune(event.target.checked)} />
         )}
         <p className={styles.soft}>
-          {type === "bool" ? t`on or off` : type}
+          {[type === "bool" ? t`on or off` : type, parameter.unit ?? ""].filter((part) => part !== "").join(", ")}
           {parameter.condition === undefined ? "" : t`, only if ${parameter.condition.parent} is ${formatList(parameter.condition.values.map(String))}`}
         </p>
       </div>
@@ -154,6 +154,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
               {field("step", t`Step`)}
               {field("factor", t`Factor`)}
               {field("default", t`Default`)}
+              {field("unit", t`Unit`)}
               <CheckField label={t`Log scale`} checked={parameter.log === true} onChange={(event) => change("log", event.target.checked || undefined)} />
             </>
           ) : type === "bool" ? (

@@ -6,6 +6,7 @@ import { CopyButton } from "@/components/CopyButton";
 import type { Analysis, Measured, Objective, StudySpec } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { namesOf } from "./configuration";
+import { unitsOf } from "@/lib/units";
 import styles from "./BestConfiguration.module.css";
 
 // With more rows than this, only the differences from the default are shown at first.
@@ -76,7 +77,7 @@ function Comparison({ spec, best, analysis }: { spec: StudySpec; best: Measured;
   const many = names.length > MANY && differing.length < names.length;
   return (
     <>
-      <ConfigurationTable names={many && !all ? differing : names} columns={[{ title: t`Best`, values: best.params }]} standard={standard} />
+      <ConfigurationTable names={many && !all ? differing : names} columns={[{ title: t`Best`, values: best.params }]} standard={standard} units={unitsOf(spec.space.parameters)} />
       <p className={styles.note}>
         {best.numbers.length === 1 ? t`Trial ${numberList(best.numbers)}.` : t`Trials ${numberList(best.numbers)}.`}{" "}
         {t`${formatNumber(differing.length)} of ${plural(names.length, { one: "# parameter", other: "# parameters" })} differ from the default.`}{" "}

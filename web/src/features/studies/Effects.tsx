@@ -4,13 +4,14 @@ import compact from "@/components/CompactTable.module.css";
 import { CopyButton } from "@/components/CopyButton";
 import type { Analysis } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatValue } from "@/lib/format";
+import { titled, type Units } from "@/lib/units";
 import styles from "./Effects.module.css";
 
 type Effects = NonNullable<NonNullable<Analysis["verdict"]>["effects"]>;
 type Effect = Effects["parameters"][number];
 
 /** Show which changes carry a proven gain, and offer the smallest configuration that keeps it. */
-export function Effects({ effects }: { effects: Effects }) {
+export function Effects({ effects, units }: { effects: Effects; units: Units }) {
   const { smallest, parameters } = effects;
   return (
     <Card
@@ -40,7 +41,7 @@ export function Effects({ effects }: { effects: Effects }) {
                 .sort((one, other) => other.effect - one.effect)
                 .map((one) => (
                   <tr key={one.name}>
-                    <th scope="row">{one.name}</th>
+                    <th scope="row">{titled(one.name, units[one.name])}</th>
                     <td>{formatValue(one.default ?? undefined)}</td>
                     <td>{formatValue(one.found)}</td>
                     <td>{formatGain(one.effect)}</td>

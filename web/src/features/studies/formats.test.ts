@@ -28,5 +28,5 @@ it("quotes what a shell would interpret", () => {
 });
 
 it("lists only what differs, also parameters that only one side has", () => {
-  expect(differenceText({ threads: 11, mode: "a", new: 1 }, { threads: 8, mode: "a", old: true })).toBe("threads: 8 → 11\nold: true → —\nnew: — → 1\n");
+  expect(differenceText({ cache: 11, mode: "a", new: 1 }, { cache: 8, mode: "a", old: true }, { cache: "MiB" })).toBe("cache: 8 → 11\u202fMiB\nold: true → —\nnew: — → 1\n");
 });

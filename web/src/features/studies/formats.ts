@@ -1,6 +1,7 @@
-import type { Configuration, Invocation, Scalar } from "@/lib/api/client";
+import type { Configuration, Invocation } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
 import { quoted } from "@/lib/shell";
+import type { Units } from "@/lib/units";
 
 /** Return a configuration as YAML. Every value is also JSON, which YAML includes. */
 export function yamlText(params: Configuration): string {
@@ -42,11 +43,10 @@ export function variableText(params: Configuration): string {
     .join("");
 }
 
-/** Return the parameters whose values differ from the default, a line for each: "threads: 8 → 11". */
-export function differenceText(params: Configuration, standard: Configuration): string {
-  const written = (value: Scalar | undefined) => formatValue(value);
+/** Return the parameters whose values differ from the default, a line for each: "cache: 8 → 11 MiB". */
+export function differenceText(params: Configuration, standard: Configuration, units: Units): string {
   return [...new Set([...Object.keys(standard), ...Object.keys(params)])]
     .filter((name) => params[name] !== standard[name])
-    .map((name) => `${name}: ${written(standard[name])} → ${written(params[name])}\n`)
+    .map((name) => `${name}: ${formatValue(standard[name])} → ${formatValue(params[name], units[name])}\n`)
     .join("");
 }

@@ -10,6 +10,7 @@ import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { aggregate, type Aggregate } from "./aggregate";
 import { trajectory, type Across, type Trajectory } from "./trajectory";
 import { trajectoryOption } from "./trajectoryOption";
+import { unitsOf, type Units } from "@/lib/units";
 import styles from "./TrajectoryChart.module.css";
 
 /** The choices of a trajectory, which the address of the page holds. Missing: the first objective, single trials, by number, linear. */
@@ -152,7 +153,7 @@ function Plot({ name, aggregated, across, trials, drawn, best, objective, space,
         logarithmic: log && positive,
         unit,
         whiskers: groups === null ? [] : whiskers(groups, data, objective.metric),
-        about: (number) => aboutTrial(byNumber.get(number), standardParams),
+        about: (number) => aboutTrial(byNumber.get(number), standardParams, unitsOf(spec.space.parameters)),
       }),
     [data, standard, length, across, log, positive, unit, groups, objective, byNumber, standardParams],
   );
@@ -192,12 +193,12 @@ function valuedOf({ completed, doubtful, recommended, pruned }: Trajectory) {
 const MOST_LINES = 12;
 
 /** Return the parameters of a trial, a line for each: first those that differ from the default. */
-function aboutTrial(trial: Trial | undefined, standard: Configuration | undefined): string {
+function aboutTrial(trial: Trial | undefined, standard: Configuration | undefined, units: Units): string {
   if (trial === undefined) return "";
   const names = Object.keys(trial.params);
   const differs = (name: string) => standard !== undefined && trial.params[name] !== standard[name];
   const lines = [...names.filter(differs), ...names.filter((name) => !differs(name))].map(
-    (name) => `${name} = ${formatValue(trial.params[name])}${differs(name) ? ` (${t`default ${formatValue(standard?.[name])}`})` : ""}`,
+    (name) => `${name} = ${formatValue(trial.params[name], units[name])}${differs(name) ? ` (${t`default ${formatValue(standard?.[name])}`})` : ""}`,
   );
   const more = lines.length - MOST_LINES;
   return [

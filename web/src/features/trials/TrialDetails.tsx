@@ -7,6 +7,7 @@ import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/cli
 import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
 import { trialQuery, useStopTrial } from "./api";
 import { namesOf } from "./columns";
+import { unitsOf } from "@/lib/units";
 import styles from "./TrialDetails.module.css";
 
 interface Props {
@@ -22,6 +23,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   const detail = useQuery(trialQuery(study, trial.number, trial.revision));
   const stop = useStopTrial(study, trial.number);
   const open = trial.state === "ACTIVE" || trial.state === "REQUESTED";
+  const units = unitsOf(spec.space.parameters);
   return (
     <div className={styles.details}>
       {trial.reason === "" ? null : <p className={styles.reason}>{trial.reason}</p>}
@@ -35,7 +37,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
               .map((name) => (
                 <div key={name} className={standard !== undefined && trial.params[name] !== standard[name] ? styles.differs : undefined}>
                   <dt>{name}</dt>
-                  <dd>{formatValue(trial.params[name])}</dd>
+                  <dd>{formatValue(trial.params[name], units[name])}</dd>
                 </div>
               ))}
           </dl>

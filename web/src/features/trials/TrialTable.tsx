@@ -9,6 +9,7 @@ import { Problem } from "@/components/Message";
 import type { Configuration, Study, Trial, TrialState } from "@/lib/api/client";
 import { useThrottled } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
+import { unitsOf, type Units } from "@/lib/units";
 import { rowsQuery } from "./api";
 import { ColumnChooser } from "./ColumnChooser";
 import { columnsOf, rememberColumns, shownColumns, type Shown } from "./columns";
@@ -71,6 +72,7 @@ export function TrialTable({ study, trials, standard, best, opened, onOpen, sear
   // Without a filter the total is the study's own count, since the service may already count more trials.
   const rows = isFiltered ? (asked.data?.total_count ?? 0) : study.trial_count;
   const pages = Math.max(1, Math.ceil(rows / PAGE));
+  const units = useMemo(() => unitsOf(spec.space.parameters), [spec]);
   const columns = useMemo(() => filterable(columnsOf(spec, trials)), [spec, trials]);
 
   function change(changes: TableSearch) {
@@ -164,7 +166,7 @@ export function TrialTable({ study, trials, standard, best, opened, onOpen, sear
                 {header("number", "#", true)}
                 {header("state", t`State`)}
                 {chosen.map((column) => (
-                  <Fragment key={column}>{heading(column, header)}</Fragment>
+                  <Fragment key={column}>{heading(column, units, header)}</Fragment>
                 ))}
               </tr>
             </thead>
@@ -207,9 +209,9 @@ export function TrialTable({ study, trials, standard, best, opened, onOpen, sear
   );
 }
 
-function heading(column: Shown, header: (column: Column, text: string, numeric?: boolean) => ReactNode): ReactNode {
+function heading(column: Shown, units: Units, header: (column: Column, text: string, numeric?: boolean) => ReactNode): ReactNode {
   if (column === "agent" || column === "duration" || column.startsWith("metric:") || column.startsWith("param:")) {
-    return header(column as Column, titleOf(column), column === "duration" || column.startsWith("metric:"));
+    return header(column as Column, titleOf(column, units), column === "duration" || column.startsWith("metric:"));
   }
   return <th scope="col">{titleOf(column)}</th>;
 }

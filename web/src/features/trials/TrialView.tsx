@@ -19,6 +19,7 @@ import { MeasureAgain } from "./MeasureAgain";
 import { originText } from "./origins";
 import { duration, measuredBy } from "./sorting";
 import { StepsChart } from "./StepsChart";
+import { unitsOf } from "@/lib/units";
 import styles from "./TrialView.module.css";
 
 interface Props {
@@ -130,6 +131,7 @@ function Parameters({ spec, trial, standard, best }: { spec: StudySpec; trial: T
         ...(best === undefined ? [] : [{ title: own ? t`Best (this one)` : t`Best (trial ${best.number})`, values: best.params }]),
       ]}
       standard={standard}
+      units={unitsOf(spec.space.parameters)}
     />
   );
 }

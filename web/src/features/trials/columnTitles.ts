@@ -1,5 +1,6 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";
+import { titled, type Units } from "@/lib/units";
 import { DIFFERENCES, type Shown } from "./columns";
 
 const TITLES: Partial<Record<Shown, MessageDescriptor>> = {
@@ -12,8 +13,10 @@ const TITLES: Partial<Record<Shown, MessageDescriptor>> = {
   reason: msg`Reason`,
 };
 
-/** Return the title of a column: the name of its metric or parameter, or a text. */
-export function titleOf(column: Shown): string {
+/** Return the title of a column: the name of its metric, that of its parameter with the unit, or a text. */
+export function titleOf(column: Shown, units: Units = {}): string {
   const title = TITLES[column];
-  return title === undefined ? column.slice(column.indexOf(":") + 1) : i18n._(title);
+  if (title !== undefined) return i18n._(title);
+  const name = column.slice(column.indexOf(":") + 1);
+  return titled(name, column.startsWith("param:") ? units[name] : undefined);
 }

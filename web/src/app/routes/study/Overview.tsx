@@ -14,6 +14,7 @@ import { RunningTrials } from "@/features/trials/RunningTrials";
 import { TrajectoryChart, type TrajectoryView } from "@/features/trials/TrajectoryChart";
 import { thinned } from "@/features/trials/trajectory";
 import type { Analysis, Study, Trial } from "@/lib/api/client";
+import { unitsOf } from "@/lib/units";
 import styles from "../pages.module.css";
 import { hasBegun } from "./hasBegun";
 import { UseConfiguration } from "./UseConfiguration";
@@ -76,7 +77,7 @@ export function Overview({ study, trials, analysis, sampled, view, onView, mayTu
       {hasBegun(study) ? (
         <>
           {analysis?.pareto_verdict ? <ParetoMembers verdict={analysis.pareto_verdict} spec={study.spec} standard={analysis.default_params} /> : null}
-          {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
+          {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} units={unitsOf(study.spec.space.parameters)} /> : null}
           <TrajectoryChart
             study={study}
             trials={known}

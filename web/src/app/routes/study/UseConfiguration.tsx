@@ -9,6 +9,7 @@ import { Segments } from "@/components/Segments";
 import { commandText, differenceText, exportText, optionText, variableText, yamlText } from "@/features/studies/formats";
 import { trialQuery } from "@/features/trials/api";
 import type { Configuration, Measured, Study } from "@/lib/api/client";
+import { unitsOf } from "@/lib/units";
 import styles from "../pages.module.css";
 
 type Format = "command" | "environment" | "yaml" | "json" | "difference";
@@ -36,7 +37,7 @@ function Forms({ study, best, standard }: { study: Study; best: Measured; standa
     environment: invocation === null ? variableText(best.params) : exportText(invocation),
     yaml: yamlText(best.params),
     json: `${JSON.stringify(best.params, null, 2)}\n`,
-    difference: differenceText(best.params, standard),
+    difference: differenceText(best.params, standard, unitsOf(study.spec.space.parameters)),
   };
   const text = texts[format];
   return (
