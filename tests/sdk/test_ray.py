@@ -144,6 +144,30 @@ def test_a_killed_driver_and_a_killed_worker(
 
 
 @pytest.mark.slow
+def test_ctrl_c_and_a_restored_tuner_count_each_result_once(client: trimtab.Client, name: str, driver: Driver) -> None:
+    """Ctrl-C ends the open trials as FAILED. Ray runs them again after it is restored, and their results are added."""
+    study = create(client, name)
+    for x in (0.25, 0.5, 0.75, 1.0):
+        study.enqueue({"x": x})
+    first = driver.start("new", name, 4)
+    state = driver.folder / "tuned"
+    until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
+    until(lambda: has_noted(state))
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=240)
+    interrupted = study.trials()
+    assert {trial.state for trial in interrupted} == {"FAILED"}
+    assert all(trial.reason.startswith("Ray Tune ended before this trial did") for trial in interrupted)
+    driver.open_gate("gate")
+    results = finish(driver.start("restore", name, 4))
+    counted = [trial for trial in study.trials() if trial.state != "FAILED"]
+    assert {trial.state for trial in counted} <= {"COMPLETED", "PRUNED"}
+    by_x = {trial.params["x"]: trial.metrics["loss"] for trial in counted}
+    assert len(counted) == len(by_x) == len(results) == 4
+    assert by_x == {result["config"]["x"]: result["loss"] for result in results}
+
+
+@pytest.mark.slow
 def test_a_ray_head_is_lost_and_started_again(
     client: trimtab.Client, name: str, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:
