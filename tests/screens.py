@@ -34,6 +34,7 @@ PAGES = {
     "study-trial": "/studies/bowl-1/trials/2",
     "new": "/new?component=bowl",
     "clone": "/new?clone=bowl-1",
+    "batch-script": "/batch-script",
     "components": "/components",
     "component": "/components/bowl",
     "write-component": "/write-component",

@@ -147,8 +147,6 @@ def test_a_killed_driver_and_a_killed_worker(
 def test_ctrl_c_and_a_restored_tuner_count_each_result_once(client: trimtab.Client, name: str, driver: Driver) -> None:
     """Ctrl-C ends the open trials as FAILED. Ray runs them again after it is restored, and their results are added."""
     study = create(client, name)
-    for x in (0.25, 0.5, 0.75, 1.0):
-        study.enqueue({"x": x})
     first = driver.start("new", name, 4)
     state = driver.folder / "tuned"
     until(lambda: len(driver.runs()) == 2 or first.poll() is not None)

@@ -7,6 +7,7 @@ const PAGES: Record<string, string> = {
   "/studies/$name/report": "/docs/explanation/final-check.html#the-verdict",
   "/compare": "/docs/how-to/noisy-systems.html",
   "/new": "/docs/reference/study-files.html",
+  "/batch-script": "/docs/how-to/sbatch-file.html",
   "/components": "/docs/how-to/write-component.html",
   "/components/$name": "/docs/reference/component-files.html",
   "/write-component": "/docs/reference/component-files.html",

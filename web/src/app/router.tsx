@@ -77,6 +77,12 @@ const newStudy = createRoute({
   component: lazyRouteComponent(() => part(() => import("./routes/NewStudyPage")), "NewStudyPage"),
 });
 
+const batchScript = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/batch-script",
+  component: lazyRouteComponent(() => part(() => import("./routes/BatchScriptPage")), "BatchScriptPage"),
+});
+
 const components = createRoute({
   getParentRoute: () => signedIn,
   path: "/components",
@@ -127,7 +133,7 @@ const administration = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     signIn,
-    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, components, component, writeComponent, agents, matching, record, administration]),
+    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, batchScript, components, component, writeComponent, agents, matching, record, administration]),
   ]),
   // A page that fails is replaced inside the frame.
   defaultErrorComponent: Failure,

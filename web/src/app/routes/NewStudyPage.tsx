@@ -47,6 +47,11 @@ export function NewStudyPage() {
           </SelectField>
         )}
       </div>
+      <p className={styles.soft}>
+        <Trans>
+          A script for sbatch needs no agent: <Link to="/batch-script">tune a batch script</Link> with jobs of your own.
+        </Trans>
+      </p>
       {clone === undefined ? <Begun key={component ?? ""} component={component} /> : <Cloned key={clone} of={clone} />}
     </>
   );
