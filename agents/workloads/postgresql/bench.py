@@ -4,7 +4,8 @@
     python3 bench.py tpcb FOLDER [--clients 4] [--seconds 3] [--warm-up 1] [--set NAME=VALUE ...]
     python3 bench.py crash FOLDER [--set NAME=VALUE ...]
 
-The loads are `tpcb` (short transactions that write), `select` (short ones that read) and `analytic` (analytic.sql).
+The loads are `tpcb` (short transactions that write), `select` (short ones that read), and the reports `analytic`
+(analytic.sql) and `dashboard` (dashboard.sql).
 `crash` kills the server's processes under the load `tpcb`, starts it again, and checks that every acknowledged
 transaction is there and that all balances agree. A kill is no power failure: what the kernel has, survives it. A server
 that does not start with the settings, or has lost a transaction, ends the run with status 1, a missing program with
@@ -28,6 +29,7 @@ LOADS: Mapping[str, Sequence[str]] = {
     "tpcb": ("--builtin=tpcb-like", "--protocol=prepared"),
     "select": ("--builtin=select-only", "--protocol=prepared"),
     "analytic": (f"--file={FOLDER / 'analytic.sql'}",),
+    "dashboard": (f"--file={FOLDER / 'dashboard.sql'}",),
 }
 SAMPLE_SECONDS = 0.3
 CRASH_AFTER = 200  # transactions

@@ -30,7 +30,7 @@ from trimtab.cli.submission import create, load  # noqa: E402
 
 STUDY = yaml.safe_load((WORKLOAD / "study.yml").read_text())
 COMPONENT = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
-KINDS = {"tpcb": "oltp", "select": "oltp", "analytic": "dw"}
+KINDS = {"tpcb": "oltp", "select": "oltp", "analytic": "dw", "dashboard": "dw"}
 ALGORITHMS = ("auto", "random")
 Settings = Mapping[str, object]
 EXAMPLE = """\

@@ -43,7 +43,7 @@ def test_a_failed_start_has_the_servers_message(cluster: Any, modules: dict[str,
     assert "--set: 'work_mem' is not allowed. Use NAME=VALUE" in answer.stderr
 
 
-@pytest.mark.parametrize("load", ["tpcb", "select", "analytic"])
+@pytest.mark.parametrize("load", ["tpcb", "select", "analytic", "dashboard"])
 def test_loads(cluster: Any, modules: dict[str, ModuleType], load: str) -> None:
     cluster.start({"shared_buffers": 2048})
     metrics = modules["bench"].measure(cluster, load, clients=2, seconds=1, warm_up=0)

@@ -96,7 +96,7 @@ def test_measure(small: Path, tmp_path: Path) -> None:
 
 def test_measuring_refuses(tmp_path: Path) -> None:
     answer = run_script(WORKLOAD, "measure", "--loads", "tpcb,tpcc", "--folder", tmp_path / "folder")
-    check_refusal(answer, "--loads: 'tpcc' is not allowed. Use tpcb, select, analytic")
+    check_refusal(answer, "--loads: 'tpcc' is not allowed. Use tpcb, select, analytic, dashboard")
     assert not (tmp_path / "folder").exists()
 
 
