@@ -5,6 +5,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # The built site; git ignores it.
 SITE = ROOT / "docs" / "_site"
+# The folder of the pictures of the console, which `make screens` makes; git ignores it.
+SCREENS = "screens"
 
 # Pages outside docs/, with their names in the site.
 OUTSIDE = {
@@ -81,4 +83,4 @@ def sources() -> list[Path]:
         path = ROOT / place
         files = [path] if path.is_file() else path.rglob("*")
         found.update(one for one in files if one.suffix in suffixes and not {"_gen", "_site"} & set(one.parts))
-    return sorted(found)
+    return sorted([*found, *(ROOT / SCREENS).glob("*-wide-*.png")])

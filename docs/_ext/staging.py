@@ -1,5 +1,8 @@
 """The sources of the site: a copy of all pages in which links fit the site and the generated parts are filled in.
 
+Where a page has `<!-- picture: NAME: TEXT -->`, the site shows the console's page NAME as `make screens` has drawn it,
+in the scheme of the reader. A site that is built without these pictures has nothing there.
+
 Links between Markdown files are relative paths, so that they work on a code host. Here a link to a file that is a page
 of the site becomes a link to that page, and a link to another file becomes the file's path in the repository.
 """
@@ -12,13 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs._ext.generated import GENERATORS
-from docs._ext.pages import ROOT, site_pages
+from docs._ext.pages import ROOT, SCREENS, site_pages
 
 # These pages list other pages; the site's navigation follows them. The key is the page, the value tells whether each
 # section of it is a section of the navigation.
 LISTS = {"docs/README.md": True, "docs/decisions/README.md": False, "agents/workloads/README.md": False}
 
 GENERATED = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
+PICTURE = re.compile(r"^<!-- picture: ([a-z-]+): (.+) -->$", re.MULTILINE)
 CODE = re.compile(r"^( {0,3})(```|~~~)[\s\S]*?^\1\2|`[^`\n]+`|^(?: {4}|\t)(?!\s*[-*\d]).*$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 ELSEWHERE = re.compile(r"[a-z]+:")
@@ -60,6 +64,7 @@ class Page:
         """Return the page as the site needs it."""
         text = self._with_links((ROOT / self.path).read_text(encoding="utf-8"))
         text = GENERATED.sub(self._generate, text)
+        text = PICTURE.sub(self._show, text)
         return text + self._navigation() if self.path in LISTS else text
 
     def linked(self) -> dict[str, list[str]]:
@@ -125,6 +130,18 @@ class Page:
         if match[1] not in GENERATORS:
             raise BrokenLink(f"{self.path}: no generator is named {match[1]!r}. Use one of {', '.join(GENERATORS)}.")
         return GENERATORS[match[1]]()
+
+    def _show(self, match: re.Match[str]) -> str:
+        """Return the pictures of a page of the console, of which Furo shows the one for the reader's scheme."""
+        shown = []
+        for scheme in ("light", "dark"):
+            path = f"{SCREENS}/{match[1]}-wide-{scheme}.png"
+            if not (ROOT / path).is_file():
+                return ""
+            self.files.append(path)
+            address = os.path.relpath(path, Path(self._pages[self.path]).parent)
+            shown.append(f":::{{image}} {address}\n:alt: {match[2]}\n:class: only-{scheme}\n:::")
+        return "\n\n".join(shown)
 
 
 def _write(path: Path, content: bytes) -> None:

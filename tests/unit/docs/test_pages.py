@@ -7,6 +7,7 @@ import pytest
 from docs._ext import pages, staging
 from docs._ext.generated import errors, settings
 from docs._ext.staging import BrokenLink, Page
+from tests.screens import PAGES as SCREENS
 from trimtab_agent.components import definition
 
 ROOT = pages.ROOT
@@ -54,6 +55,24 @@ def test_a_part_that_nothing_generates_is_an_error(repository: Path) -> None:
     (repository / "docs/how-to/run.md").write_text("<!-- generated: weather -->\n")
     with pytest.raises(BrokenLink, match=r"no generator is named 'weather'\. Use one of study-keys, algorithms"):
         Page("docs/how-to/run.md", PAGES).content()
+
+
+def test_a_page_shows_the_console_where_pictures_were_made(repository: Path) -> None:
+    page = repository / "docs/how-to/run.md"
+    page.write_text("Before\n\n<!-- picture: home: The first page -->\n\nAfter\n")
+    assert Page("docs/how-to/run.md", PAGES).content() == "Before\n\n\n\nAfter\n"
+    (repository / "screens").mkdir()
+    for scheme in ("light", "dark"):
+        (repository / f"screens/home-wide-{scheme}.png").touch()
+    shown = Page("docs/how-to/run.md", PAGES)
+    assert ":::{image} ../screens/home-wide-dark.png\n:alt: The first page\n:class: only-dark\n:::" in shown.content()
+    assert shown.files == ["screens/home-wide-light.png", "screens/home-wide-dark.png"]
+
+
+def test_each_picture_of_a_page_is_made() -> None:
+    wanted = {name for path in pages.site_pages() for name, _ in staging.PICTURE.findall((ROOT / path).read_text())}
+    assert len(wanted) > 5
+    assert wanted <= {*SCREENS, "matching-explained"}
 
 
 def test_the_navigation_follows_the_list_of_pages(repository: Path) -> None:
