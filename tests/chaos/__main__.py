@@ -12,7 +12,6 @@ after a fault.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import statistics
 import subprocess
@@ -235,8 +234,6 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for logs and notes (default: a temporary one)")
     parser.add_argument("--hosted", action="store_true", help="hosted mode instead of `trimtab-service up`")
     given = parser.parse_args()
-    # Each restarted process would compile its modules again, which takes four times as long as its start.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     console = Console()
     with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as temporary:
         folder = given.keep or Path(temporary)
