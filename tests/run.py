@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ from typing import Any
 import pytest
 
 MOST_FLAKY = 3
+# The number of files whose times are printed.
+MOST_FILES = 40
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 # Most of the time a test waits for processes, so that more of them run than this has cores. Each worker starts its own
@@ -46,6 +49,8 @@ class Recorder:
     def __init__(self) -> None:
         self.ends: dict[str, str] = {}
         self.failures: dict[str, str] = {}
+        # Of each file.
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record a file that cannot be imported as one test that failed."""
@@ -54,6 +59,7 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record one phase of a test. A test has passed if no phase failed and its call passed."""
+        self.seconds[report.nodeid.partition("::")[0]] += report.duration
         if report.failed:
             self.failures.setdefault(report.nodeid, _first_failure(report))
             self.ends[report.nodeid] = "failed"
@@ -98,6 +104,8 @@ def run_tests(arguments: Sequence[str]) -> Result:
     """Run pytest in this process."""
     recorder = Recorder()
     code = pytest.main([*OPTIONS, *arguments], plugins=[recorder])
+    for name, seconds in sorted(recorder.seconds.items(), key=lambda one: -one[1])[:MOST_FILES]:
+        print(f"{seconds:7.0f} s in {name}")
     ends = list(recorder.ends.values())
     complete = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     return Result(ends.count("passed"), ends.count("skipped"), recorder.failures, complete)
