@@ -30,6 +30,21 @@ class Level(StrEnum):
     UNKNOWN = "not yet known"
 
 
+class Finding(StrEnum):
+    """The sentence of a verdict as a code, for readers in other languages: the verdict's numbers complete it.
+
+    Its last three say why there is no interval.
+    """
+
+    BETTER = "better"
+    NOT_BETTER = "not_better"
+    WORSE = "worse"
+    DEFAULT_BEST = "default_best"
+    DEFAULT_UNMEASURED = "default_unmeasured"
+    UNREPEATED = "unrepeated"
+    CHECK_FAILED = "check_failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict on a study with one objective: a level with the numbers on which it rests.
@@ -45,6 +60,7 @@ class Verdict:
     """
 
     level: Level
+    code: Finding
     text: str
     configuration: Configuration
     value: float
@@ -181,13 +197,14 @@ def conclude(
         unrepeated: why a configuration that was measured once has not been measured again (`why_unrepeated`).
     """
     if checked is None:
-        level, text = _of_the_search(problem, recommended, default_runs)
+        level, code, text = _of_the_search(problem, recommended, default_runs)
         if problem.noisy and runs == 1 and unrepeated:
             text += f"; the recommended configuration was measured once{unrepeated}"
     else:
-        level, text = (Level.PROVEN if checked.proven else Level.NO_GAIN), checked.text
+        level, code, text = (Level.PROVEN if checked.proven else Level.NO_GAIN), _of_the_check(checked), checked.text
     return Verdict(
         level,
+        code,
         text,
         recommended.configuration,
         recommended.value,
@@ -311,17 +328,26 @@ def why_unrepeated(resampling: str, most: int | None, *, over: bool, spent: bool
     return ", because the budget is used up" if spent else ", because the search ended before a repeat"
 
 
-def _of_the_search(problem: Problem, found: Recommendation, default_runs: int) -> tuple[Level, str]:
+def _of_the_check(checked: CheckResult) -> Finding:
+    if not checked.known:
+        return Finding.CHECK_FAILED
+    if checked.proven:
+        return Finding.BETTER
+    return Finding.WORSE if checked.high < 0 else Finding.NOT_BETTER
+
+
+def _of_the_search(problem: Problem, found: Recommendation, default_runs: int) -> tuple[Level, Finding, str]:
     if default_runs == 0 or found.gain is None:
-        return Level.UNKNOWN, "not yet known: the default was not measured"
+        return Level.UNKNOWN, Finding.DEFAULT_UNMEASURED, "not yet known: the default was not measured"
     if problem.space.key(found.configuration) == problem.space.key(problem.space.default()):
-        return Level.NO_GAIN, "no measurable gain: the default is the best so far"
+        return Level.NO_GAIN, Finding.DEFAULT_BEST, "no measurable gain: the default is the best so far"
     if found.gain_low is None or found.gain_high is None:
-        return Level.UNKNOWN, "not yet known: too few measurements were repeated to know the noise"
+        text = "not yet known: too few measurements were repeated to know the noise"
+        return Level.UNKNOWN, Finding.UNREPEATED, text
     interval = interval_text(found.gain_low, found.gain_high, 0.95)
     if found.gain_low <= 0:
-        return Level.NO_GAIN, f"no measurable gain{interval}"
+        return Level.NO_GAIN, Finding.NOT_BETTER, f"no measurable gain{interval}"
     text = f"{word_for(problem.objectives[0])} by {percent_text(found.gain)} %"
     if not problem.noisy:
-        return Level.PROVEN, text
-    return Level.PROVISIONAL, f"provisional: {text}{interval}"
+        return Level.PROVEN, Finding.BETTER, text
+    return Level.PROVISIONAL, Finding.BETTER, f"provisional: {text}{interval}"

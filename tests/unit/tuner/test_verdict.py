@@ -4,7 +4,7 @@ from service.core.problem import Objective, Problem
 from service.core.space import IntParameter, Space
 from service.policies.check import CheckResult
 from service.tuner.recommendation import Recommendation
-from service.tuner.verdict import Level, after_check, conclude, why_unrepeated
+from service.tuner.verdict import Finding, Level, after_check, conclude, why_unrepeated
 
 SPACE = Space.build([IntParameter("n", 1, 100, default=1)])
 SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize", "s")])
@@ -18,28 +18,48 @@ def recommended(gain: float | None, low: float | None, high: float | None, n: in
 
 
 @pytest.mark.parametrize(
-    ("problem", "found", "level", "text"),
+    ("problem", "found", "level", "code", "text"),
     [
-        (SECONDS, recommended(None, None, None), Level.UNKNOWN, "not yet known: the default was not measured"),
-        (SECONDS, recommended(0.2, None, None), Level.UNKNOWN, "not yet known: too few measurements were repeated"),
+        (
+            SECONDS,
+            recommended(None, None, None),
+            Level.UNKNOWN,
+            "default_unmeasured",
+            "not yet known: the default was not measured",
+        ),
+        (
+            SECONDS,
+            recommended(0.2, None, None),
+            Level.UNKNOWN,
+            "unrepeated",
+            "not yet known: too few measurements were repeated",
+        ),
         (
             SECONDS,
             recommended(0.0, None, None, n=1),
             Level.NO_GAIN,
+            "default_best",
             "no measurable gain: the default is the best so far",
         ),
-        (SECONDS, recommended(0.2, -0.01, 0.3), Level.NO_GAIN, "no measurable gain (95 %: -1.0 to 30.0)"),
-        (SECONDS, recommended(0.2, 0.1, 0.3), Level.PROVISIONAL, "provisional: faster by 20.0 % (95 %: 10.0 to 30.0)"),
-        (EXACT, recommended(0.2, 0.2, 0.2), Level.PROVEN, "faster by 20.0 %"),
+        (SECONDS, recommended(0.2, -0.01, 0.3), Level.NO_GAIN, "not_better", "no measurable gain (95 %: -1.0 to 30.0)"),
+        (
+            SECONDS,
+            recommended(0.2, 0.1, 0.3),
+            Level.PROVISIONAL,
+            "better",
+            "provisional: faster by 20.0 % (95 %: 10.0 to 30.0)",
+        ),
+        (EXACT, recommended(0.2, 0.2, 0.2), Level.PROVEN, "better", "faster by 20.0 %"),
     ],
 )
 def test_the_interval_of_the_search_decides_without_a_final_check(
-    problem: Problem, found: Recommendation, level: Level, text: str
+    problem: Problem, found: Recommendation, level: Level, code: str, text: str
 ) -> None:
     runs = 0 if found.default is None else 1
     verdict = conclude(problem, found, None, 3, runs)
     assert verdict.level is level
     assert verdict.text.startswith(text)
+    assert verdict.code == code
     assert (verdict.gain, verdict.low, verdict.high) == (found.gain, found.gain_low, found.gain_high)
     assert (verdict.value, verdict.default, verdict.runs, verdict.trials) == (8.0, found.default, 3, 0)
 
@@ -51,6 +71,7 @@ def test_a_check_that_excludes_no_gain_proves_it(low: float, level: Level) -> No
     assert found is not None
     verdict = conclude(SECONDS, found, checked, 9, 7)
     assert (verdict.level, verdict.text, verdict.trials) == (level, "the text", 12)
+    assert verdict.code is (Finding.BETTER if level is Level.PROVEN else Finding.NOT_BETTER)
     assert (verdict.gain, verdict.low, verdict.high) == (0.2, low, 0.3)
 
 

@@ -25,7 +25,7 @@ from service.policies.check import FinalCheck
 from service.studies import selectors
 from service.studies.models import Study
 from service.studies.specs import budget_of, spec_of
-from service.tuner.verdict import Level
+from service.tuner.verdict import Finding, Level
 
 
 @extend_schema_field(StudySpecSerializer)
@@ -176,6 +176,9 @@ class VerdictSerializer(serializers.Serializer[Any]):
         LEVELS,
         help_text="proven: the final check's interval excludes no gain. provisional: the interval from the search "
         "alone excludes it. no measurable gain: an interval does not exclude it. not yet known: there is no interval.",
+    )
+    code = serializers.ChoiceField(
+        [code.value for code in Finding], help_text="The sentence of `text` as a code; gain, low and high complete it."
     )
     text = serializers.CharField(help_text='"faster by 12 % (95 %: 9 to 15)" or "no measurable gain".')
     value = serializers.FloatField(help_text="Expected value of the recommended configuration.")

@@ -4,6 +4,7 @@ import compact from "@/components/CompactTable.module.css";
 import { CopyButton } from "@/components/CopyButton";
 import type { Analysis, StudySpec } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
+import { verdictText } from "@/lib/verdicts";
 import styles from "./Effects.module.css";
 
 type Row = Analysis["contexts"][number];
@@ -40,7 +41,7 @@ export function ContextTable({ rows, spec }: { rows: readonly Row[]; spec: Study
                 {settings.map((name) => (
                   <td key={name}>{shown(row.settings[name])}</td>
                 ))}
-                <td className={row.is_default ? styles.soft : styles.good}>{row.verdict?.text ?? t`not measured yet`}</td>
+                <td className={row.is_default ? styles.soft : styles.good}>{row.verdict === null ? t`not measured yet` : verdictText(row.verdict)}</td>
                 <td>
                   <CopyButton label={t`Copy as JSON`} text={JSON.stringify(row.settings, null, 2)} />
                 </td>

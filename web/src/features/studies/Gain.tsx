@@ -4,6 +4,7 @@ import { useContext } from "react";
 import { OnPaper } from "@/components/Chart";
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
 import { formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
+import { verdictText } from "@/lib/verdicts";
 import styles from "./Gain.module.css";
 
 /** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. What it is based on is folded. */
@@ -107,10 +108,10 @@ function Verdict({ analysis, study: { search_end_reason: ended, state } }: { ana
       {verdict === null ? null : (
         <p className={`${styles.verdict} ${verdict.level === "proven" ? styles.good : ""}`}>
           {verdict.trials === 0 ? (
-            <b>{verdict.text}</b>
+            <b>{verdictText(verdict)}</b>
           ) : (
             <Trans>
-              Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
+              Final check, {times(verdict.trials)}: <b>{verdictText(verdict)}</b>
             </Trans>
           )}
         </p>

@@ -141,6 +141,7 @@ function Plot({ name, aggregated, across, trials, drawn, best, objective, space,
   const unit = unitOf(objective);
   const positive = valuedOf(data).every(([, value]) => value > 0) && (standard ?? 1) > 0;
   const length = trials.at(-1)?.number ?? 0;
+  const units = useMemo(() => unitsOf(spec.space.parameters), [spec]);
   const option = useCallback(
     (palette: Palette) =>
       trajectoryOption({
@@ -153,9 +154,9 @@ function Plot({ name, aggregated, across, trials, drawn, best, objective, space,
         logarithmic: log && positive,
         unit,
         whiskers: groups === null ? [] : whiskers(groups, data, objective.metric),
-        about: (number) => aboutTrial(byNumber.get(number), standardParams, unitsOf(spec.space.parameters)),
+        about: (number) => aboutTrial(byNumber.get(number), standardParams, units),
       }),
-    [data, standard, length, across, log, positive, unit, groups, objective, byNumber, standardParams],
+    [data, standard, length, across, log, positive, unit, groups, objective, byNumber, standardParams, units],
   );
   const pick = useCallback(
     (item: unknown) => {

@@ -1,0 +1,22 @@
+import { i18n } from "@lingui/core";
+import { afterEach, expect, it } from "vitest";
+import { verdictText } from "./verdicts";
+
+const verdict = { level: "proven", code: "better", text: "faster by 12.0 % (95 %: 9.0 to 15.0)", gain: 0.12, low: 0.09, high: 0.15 } as const;
+
+afterEach(() => i18n.activate("en"));
+
+it("is the service's sentence in English", () => {
+  expect(verdictText(verdict)).toBe(verdict.text);
+});
+
+it("is made from its code and numbers in another language", () => {
+  i18n.activate("de");
+  const text = (changes: object) => verdictText({ ...verdict, ...changes }).replaceAll("\u202f", " ").replaceAll(",", ".");
+  expect(text({})).toBe("better by 12.0 % (interval: 9.0 to 15.0 %)");
+  expect(text({ level: "provisional" })).toContain("provisional: better by 12.0 %");
+  expect(text({ level: "no measurable gain", code: "not_better", low: -0.01 })).toContain("no measurable gain (interval: ");
+  expect(text({ level: "not yet known", code: "unrepeated", low: null, high: null })).toBe("not yet known: too few measurements were repeated to know the noise");
+  expect(text({ code: "of a newer service" })).toBe(verdict.text.replaceAll(",", "."));
+  expect(text({ members: [], level: "no measurable gain" })).toBe("no measurable gain: the default is the best in every objective");
+});
