@@ -7,6 +7,7 @@ import { GainText } from "@/components/GainText";
 import { Empty, Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { comparisonQuery, MOST_COMPARED } from "@/features/studies/api";
+import { ComparedDistributions } from "@/features/studies/ComparedDistributions";
 import { ComparedStudies } from "@/features/studies/ComparedStudies";
 import { ComparisonChart } from "@/features/studies/ComparisonChart";
 import { Answers, ConfigurationDifferences, SettingDifferences } from "@/features/studies/Differences";
@@ -98,14 +99,17 @@ function Compared({ comparison }: { comparison: Comparison }) {
         </>
       )}
       {comparison.curves.some(({ trials }) => trials > 0) ? (
-        <ComparisonChart comparison={comparison} />
+        <>
+          <ComparisonChart comparison={comparison} />
+          {comparison.curves.length < 2 ? null : <ComparedDistributions comparison={comparison} />}
+        </>
       ) : (
         <div className={styles.panel}>
           <Empty title={t`No measurements yet`} />
         </div>
       )}
       <p className={styles.soft}>
-        {t`The chart shows single measurements, which include noise. The table shows what each study recommends, and how certain its gain is.`}
+        {t`The charts show single measurements, which include noise. The table shows what each study recommends, and how certain its gain is.`}
       </p>
     </>
   );

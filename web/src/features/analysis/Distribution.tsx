@@ -5,8 +5,8 @@ import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import type { Objective, Trial } from "@/lib/api/client";
+import { distribution } from "@/lib/distribution";
 import { formatMetric, formatPercent, unitOf } from "@/lib/format";
-import { distribution } from "./ranks";
 import styles from "./analysis.module.css";
 
 interface Props {

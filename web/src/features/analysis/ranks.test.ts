@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { distribution, ranksOf } from "./ranks";
+import { ranksOf } from "./ranks";
 
 it("ranks from the best to the worst, ties in the middle of their ranks", () => {
   expect(ranksOf([3, 1, 2, 5, 4], "minimize")).toEqual([0.5, 0, 0.25, 1, 0.75]);
@@ -7,13 +7,4 @@ it("ranks from the best to the worst, ties in the middle of their ranks", () => 
   expect(ranksOf([1, 7, 7], "minimize")).toEqual([0, 0.75, 0.75]);
   expect(ranksOf([2], "minimize")).toEqual([0]);
   expect(ranksOf([], "minimize")).toEqual([]);
-});
-
-it("counts the share of values up to each value", () => {
-  expect(distribution([2, 1, 2, 4])).toEqual([
-    [1, 0.25],
-    [2, 0.75],
-    [4, 1],
-  ]);
-  expect(distribution([])).toEqual([]);
 });

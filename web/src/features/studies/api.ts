@@ -54,6 +54,22 @@ export function comparisonQuery(study: string[], metric: string) {
   });
 }
 
+/** The most trials of each compared study whose values are drawn. */
+const MOST_VALUES = 2000;
+
+/** The values of a metric in the completed trials of a study, or in a sample of them. `last`: the number of its last trial. */
+export function valuesQuery(study: string, metric: string, last: number) {
+  return queryOptions({
+    queryKey: ["values", study, metric, last],
+    queryFn: async () => {
+      const query = { first: 1, last: Math.max(1, last), most: MOST_VALUES };
+      const { trials } = await unwrap(api.GET("/api/v1/studies/{name}/sample", { params: { path: { name: study }, query } }));
+      return trials.flatMap(({ state, metrics }) => (state === "COMPLETED" && metrics?.[metric] !== undefined ? [metrics[metric]] : []));
+    },
+    placeholderData: keepPreviousData,
+  });
+}
+
 /** Add tags to studies, or remove tags. */
 export function useTagStudies() {
   const queries = useQueryClient();
