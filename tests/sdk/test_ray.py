@@ -144,6 +144,7 @@ def test_a_killed_driver_and_a_killed_worker(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_ctrl_c_and_a_restored_tuner_count_each_result_once(client: trimtab.Client, name: str, driver: Driver) -> None:
     """Ctrl-C ends the open trials as FAILED. Ray runs them again after it is restored, and their results are added."""
     study = create(client, name)
