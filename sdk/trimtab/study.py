@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock, Thread
-from time import monotonic
+from time import monotonic, sleep
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +15,7 @@ from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.asking import LEASE_SECONDS, HeldTrials
 from trimtab.context import ContextRow, ContextTable
-from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound, TrimtabError
+from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound, Timeout, TrimtabError
 from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Parameter, Params
@@ -31,6 +31,8 @@ logger = logging.getLogger("trimtab")
 PAGE_SIZE = 1000
 # `best` has a new table fetched after this time.
 TABLE_SECONDS = 60.0
+# Between two looks at what a worker computes.
+_POLL_SECONDS = 0.5
 
 Metrics: TypeAlias = float | Mapping[str, float]
 """The result of a trial: one number if the study has one objective, else values by metric."""
@@ -807,6 +809,31 @@ class Study:
                     shown.update(trial)
                 shown.explain(change.status)
         return self.state
+
+    def prospects(self, timeout: float = 120.0) -> dict[float, float]:
+        """Return the probability that some configuration is better than the default, by the least gain.
+
+            study.prospects()                                       # {0.05: 0.97, 0.1: 0.91, 0.2: 0.3}
+
+        Gains are shares of the default's value. They say whether it is worth to tune the system further. A worker
+        computes them from 8 finished trials on, one of which has to be the default. The result is empty before that,
+        and for a study with several objectives, outcome constraints or a context.
+
+        Raises:
+            Timeout: no worker has computed them after `timeout` seconds.
+            TrimtabError: the computation failed (`prospects_failed`).
+        """
+        end = monotonic() + timeout
+        while True:
+            answer = self._transport.call(self._stub.GetProspects, pb.GetProspectsRequest(study=self.name))
+            if not answer.computing:
+                break
+            if monotonic() > end:
+                raise Timeout("prospects_not_computed", f"No worker has computed the prospects in {timeout:g} s.")
+            sleep(_POLL_SECONDS)
+        if answer.error:
+            raise TrimtabError("prospects_failed", f"The prospects cannot be computed: {answer.error}")
+        return {one.gain: one.probability for one in answer.prospects}
 
     # --- for this package only
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 from service.core.errors import InvalidInput, JsonValue, shorten
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar, Space
 from service.core.trial import TrialRecord
@@ -94,6 +95,14 @@ class Algorithm(ABC):
         The result is empty without a model: in most algorithms, or before any measurement.
         """
         return {}
+
+    def prospects(self) -> Sequence[Prospect]:
+        """Return the probabilities of gains over the default. The observable state does not change.
+
+        The result is empty without a model: in most algorithms, with several objectives, or before the default and
+        something else have been measured.
+        """
+        return ()
 
     def dump(self) -> JsonValue:
         """Return state that is costly to compute again, for storage. The history is not included.

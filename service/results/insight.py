@@ -8,6 +8,7 @@ costs only time: a reader that still waits requests it again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from service.core.lifecycle import StudyState, TrialState
+from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.trial import TrialRecord
 from service.results.models import StudyInsight
@@ -77,11 +79,14 @@ def compute(tenant_id: int, study_id: int) -> None:
         if runs_in_request(study):
             tuner = Tuner(problem, method_of(spec_of(study)))
             tuner.update(_trials(principal, study))
-            computed = _insight(tuner, None, by_process(problem, tuner.finished))
+            computed = _insight(tuner, None, *by_process(problem, tuner.finished))
         else:
             with tuners.borrowed(found) as (learner, _):
                 tuner = learner.tuner
-                computed = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
+                shares, prospects = tuner.sensitivities(), tuner.prospects()
+                if not shares:
+                    shares, prospects = by_process(problem, tuner.finished)
+                computed = _insight(tuner, tuner.predict, shares, prospects)
         changes["data"] = asdict(computed)
     except Exception as reason:  # every error of the forest or the algorithm is reported to the reader
         log.exception("The insight of study %s failed", study.name)
@@ -89,11 +94,11 @@ def compute(tenant_id: int, study_id: int) -> None:
     access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
 
 
-def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities) -> Insight:
+def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities, prospects: Sequence[Prospect]) -> Insight:
     """Return the insight around the configuration that the study recommends."""
     recommended = tuner.recommend()
     best = None if recommended is None else recommended.configuration
-    return insight(tuner.problem, tuner.finished, predict, shares, best)
+    return insight(tuner.problem, tuner.finished, predict, shares, best, prospects)
 
 
 def _trials(principal: Principal, study: Study) -> list[TrialRecord]:

@@ -28,6 +28,7 @@ from service.core.estimates import Estimate
 from service.core.parameters import Scalar
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities, Sensitivity
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
@@ -125,11 +126,14 @@ class Insight:
     """The insight into a problem. `objectives`: those with enough different results.
 
     `correlations`: Pearson's, with a row for each objective; None with too few results or if an objective is constant.
+    `prospects`: the probabilities of gains over the default; empty with several objectives, outcome constraints or a
+    context, and without a measurement of the default.
     """
 
     objectives: Sequence[ObjectiveInsight]
     correlations: Sequence[Sequence[float | None]]
     dependences: Sequence[Dependence]
+    prospects: Sequence[Prospect] = ()
 
 
 def insight(
@@ -138,6 +142,7 @@ def insight(
     predict: Predict | None = None,
     sensitivities: Sensitivities | None = None,
     best: Configuration | None = None,
+    prospects: Sequence[Prospect] = (),
 ) -> Insight:
     """Return the insight from these finished trials.
 
@@ -153,14 +158,17 @@ def insight(
             its_own = (predict, best) if place == 0 else (None, None)
             objectives.append(_of_objective(problem, metric, found, *its_own, known))
     table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in found])
-    return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table))
+    return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table), prospects)
 
 
-def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> Sensitivities:
-    """Return the Sobol' indices of a process that is fitted to these trials. It is costly, so only workers call it."""
+def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> tuple[Sensitivities, Sequence[Prospect]]:
+    """Return the Sobol' indices and the prospects of a process that is fitted to these trials.
+
+    It is costly, so only workers call it.
+    """
     algorithm = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
     algorithm.update(trials)
-    return algorithm.sensitivities()
+    return algorithm.sensitivities(), algorithm.prospects()
 
 
 def _of_objective(

@@ -21,6 +21,7 @@ from service.core.lifecycle import TrialState
 from service.core.parameters import identity
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
@@ -197,6 +198,10 @@ class Tuner:
     def sensitivities(self) -> Sensitivities:
         """Return the parameters' sensitivities by the algorithm's posterior, at its cost; empty if it has none."""
         return self._made().sensitivities()
+
+    def prospects(self) -> Sequence[Prospect]:
+        """Return the probabilities of gains by the algorithm's posterior, at its cost; empty if it has none."""
+        return self._made().prospects()
 
     def _believed(self, configurations: Sequence[Configuration]) -> Prediction | None:
         """Return the predictions of a reliable posterior; None if there is none."""

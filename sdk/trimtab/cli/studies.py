@@ -173,6 +173,34 @@ def watch_study(
             follow(study)
 
 
+@app.command(
+    "prospects",
+    epilog="Examples:\n\n`trimtab study prospects my-study`\n\n`trimtab study prospects my-study --json`",
+)
+def show_prospects(
+    name: Name,
+    timeout: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for the computation.")] = 120.0,
+    as_json: AsJson = False,
+) -> None:
+    """Show how probable it is that a study can find a gain over the default.
+
+    A worker computes the probabilities from the finished trials of the study, at least 8, one of which has to be the
+    default. Stop the study if they are too small for its cost.
+    """
+    with connect() as client:
+        found = client.get_study(name).prospects(timeout)
+    if as_json:
+        print_json({"prospects": [{"gain": gain, "probability": one} for gain, one in found.items()]})
+    elif found:
+        for gain, probability in found.items():
+            out.print(f"a gain of {100 * gain:g} % or more: {100 * probability:.0f} %", markup=False)
+    else:
+        say(
+            "Nothing is known yet. There must be 8 finished trials, one of them of the default; studies with several"
+            " objectives, outcome constraints or a context have no prospects."
+        )
+
+
 @app.command("enqueue", epilog="Example:\n\n`trimtab study enqueue my-study level=O3 unroll=true --count 3`")
 def enqueue_trials(
     name: Name,

@@ -41,6 +41,7 @@ from service.algorithms.gp.known import Known
 from service.algorithms.gp.model_based import ModelBased
 from service.algorithms.gp.models import Active, Layout, Prior
 from service.algorithms.gp.optimise import NUMERICAL, Search, isolated
+from service.algorithms.gp.prospects import prospects
 from service.algorithms.gp.region import MOST_LISTED, Region
 from service.algorithms.gp.runs import Runs
 from service.algorithms.gp.sensitivity import sensitivities
@@ -48,6 +49,7 @@ from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
@@ -57,6 +59,8 @@ log = logging.getLogger(__name__)
 _VERSION = 2
 _DRAWS = 16
 _BASELINE = 8
+# The most configurations whose values are drawn to find out whether a gain exists.
+_MOST_COMPARED = 4096
 # A score for several objectives is much more expensive than a score for one, so larger grids are searched, not listed.
 _MOST_SCORED_FOR_SEVERAL = 8192
 
@@ -148,6 +152,33 @@ class GpAlgorithm(ModelBased):
         except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). There are no sensitivities.", error)
             return {}
+
+    def prospects(self) -> Sequence[Prospect]:
+        problem = self.problem
+        if len(problem.objectives) > 1 or problem.outcome_constraints or problem.context:
+            return ()
+        default = self._encoding.encode([problem.space.default()])
+        try:
+            objectives = self._known().objectives
+            if not objectives:
+                return ()
+            (ensemble,) = objectives
+            runs = ensemble.members[0].runs
+            measured = np.unique(runs.rows[~runs.bounded], axis=0)
+            at_default = (measured == default).all(1)
+            if not at_default.any() or at_default.all():
+                return ()
+            region = self._region_of(())
+            whole = region.whole()
+            if whole is not None and len(whole[1]) <= _MOST_COMPARED:
+                rows = whole[1]
+            else:
+                drawn = region.pool(measured, _MOST_COMPARED // 2, np.random.default_rng(self.seed % 2**64))
+                rows = np.vstack([measured, drawn])
+            return prospects(ensemble, rows, default, seed=self.seed)
+        except NUMERICAL as error:
+            log.warning("The model cannot be computed (%s). There are no prospects.", error)
+            return ()
 
     # Models
 

@@ -52,7 +52,7 @@ def sensitivities(ensemble: Ensemble, encoding: Encoding, *, seed: int) -> dict[
         designs.append(swapped)
     points = encoding.encode(encoding.spread(np.vstack(designs)))
     each = _FUNCTIONS // len(members)
-    values = np.vstack([_values(one, drawn(one, points, each, random)) for one in members])
+    values = np.vstack([in_unit(one, drawn(one, points, each, random)) for one in members])
     values = values.reshape(len(members) * each, count + 2, rows)
     alone, together = _indices(values, random)
     return {
@@ -105,7 +105,7 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
     return found
 
 
-def _values(process: Process, outcomes: FloatArray) -> FloatArray:
+def in_unit(process: Process, outcomes: FloatArray) -> FloatArray:
     """Return values in the metric's unit, times its sign."""
     measured = process.points.outcomes
     margin = _BEYOND * float(np.ptp(measured))

@@ -15,6 +15,7 @@ from service.fleet.spaces import check_space, offered_space
 from service.planning import space_changes, space_edits, study_file
 from service.planning.create import create_study, delete_study, extend_budget, update_state
 from service.planning.plan import checked
+from service.results import insight
 from service.results.analysis import analyse, best_trials
 from service.rpc import converters
 from service.rpc.admission import Context
@@ -28,6 +29,7 @@ from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 from service.trials import ask, client_leases, enqueue, tell
 from service.trials.continuing import check_study
+from service.tuner.insight import FEWEST
 
 UNFINISHED = (
     tuning_pb2.OPERATION_STATE_PENDING,
@@ -184,6 +186,12 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         self, request: tuning_pb2.GetBestTrialsRequest, context: Context
     ) -> tuning_pb2.GetBestTrialsResponse:
         return await self._threads.run(_get_best_trials, current_principal(), request)
+
+    @requires(Action.STUDY_READ, study="study")
+    async def GetProspects(
+        self, request: tuning_pb2.GetProspectsRequest, context: Context
+    ) -> tuning_pb2.GetProspectsResponse:
+        return await self._threads.run(_get_prospects, current_principal(), request)
 
     @requires(Action.AGENT_READ)
     async def ListAgents(
@@ -472,6 +480,19 @@ def _get_best_trials(
     study = selectors.get_study(principal, request.study)
     analysis = analyse(principal, study)
     return converters.best_message(study, analysis, best_trials(principal, study, analysis))
+
+
+def _get_prospects(principal: Principal, request: tuning_pb2.GetProspectsRequest) -> tuning_pb2.GetProspectsResponse:
+    found = insight.read(principal, selectors.get_study(principal, request.study))
+    # Insight that an earlier version of the service has stored has no prospects.
+    prospects = (found.data or {}).get("prospects", ())
+    return tuning_pb2.GetProspectsResponse(
+        prospects=[tuning_pb2.Prospect(**one) for one in prospects],
+        finished=found.finished,
+        computing=found.asked_at is not None,
+        needed=FEWEST,
+        error=found.error,
+    )
 
 
 def _list_best_settings(

@@ -345,3 +345,16 @@ def test_export(shell: Shell, client: trimtab.Client, name: str, tmp_path: Path)
     shell.succeed("study", "create", str(again), "--name", name + "-again")
     assert client.get_study(name + "-again").spec == study.spec
     assert "cannot be written" in shell.fail("study", "export", name, "-o", str(tmp_path))
+
+
+def test_prospects_say_whether_it_is_worth_tuning(shell: Shell, client: trimtab.Client, name: str) -> None:
+    space = [trimtab.Float("x", 0.0, 1.0, default=0.5), trimtab.Int("n", 1, 8, default=4)]
+    study = client.create_study(name, space=space, objectives=[trimtab.Minimize("seconds")], algorithm="random")
+    assert "Nothing is known yet" in shell.run("study", "prospects", name).stderr
+    for n in (4, 1, 2, 3, 5, 6, 7, 8, 4):
+        study.add_trial({"x": 0.5, "n": n}, {"seconds": 12.0 - n})
+    waited = shell.succeed("study", "prospects", name, "--json", "--timeout", "500")
+    found = json.loads(waited)["prospects"]
+    assert [one["gain"] for one in found] == [0.05, 0.1, 0.2]
+    assert found[0]["probability"] == 0.97
+    assert "a gain of 5 % or more: 97 %" in shell.succeed("study", "prospects", name)

@@ -82,6 +82,13 @@ class DependenceSerializer(serializers.Serializer[Any]):
     explained = serializers.FloatField(help_text="Share of its variance.")
 
 
+class ProspectSerializer(serializers.Serializer[Any]):
+    """The probability that some configuration is better than the default by at least this gain."""
+
+    gain = serializers.FloatField(help_text="Share of the default's value.")
+    probability = serializers.FloatField(help_text="From 0.1 to 0.97: the model is never sure.")
+
+
 class InsightDataSerializer(serializers.Serializer[Any]):
     """The insight of a study."""
 
@@ -91,6 +98,12 @@ class InsightDataSerializer(serializers.Serializer[Any]):
         help_text="Pearson's correlations, a row for each objective; null if there are too few results.",
     )
     dependences = DependenceSerializer(many=True)
+    prospects = ProspectSerializer(
+        many=True,
+        required=False,
+        help_text="Whether it is worth tuning. Empty with several objectives, outcome constraints or a context, and"
+        " before the default is measured; absent in insight from an earlier version.",
+    )
 
 
 class InsightSerializer(serializers.Serializer[Any]):
