@@ -58,8 +58,8 @@ class Chaos:
         self._errors: list[BaseException] = []
         self._clients: list[subprocess.Popen[bytes]] = []
         self._studies: list[tuple[str, truth.Watched]] = []
-        # The study that clients work on; None if it has ended.
-        self._told: str | None = None
+        # The studies of clients that have not ended. Clients work on the first.
+        self._told: list[str] = []
         self.faults: list[Fault] = []
         self.progress: list[float] = []
         """Times of the monotonic clock at which a new result was seen."""
@@ -129,7 +129,7 @@ class Chaos:
         number = 0
         while not self._over.is_set():
             self._clients = [one for one in self._clients if one.poll() is None]
-            while (name := self._told) is not None and len(self._clients) < CLIENTS:
+            while (name := next(iter(self._told), None)) is not None and len(self._clients) < CLIENTS:
                 number += 1
                 notes = self._folder / f"{name}-{number}.notes"
                 argv = [sys.executable, "-m", "tests.chaos.client"]
@@ -169,7 +169,7 @@ class Chaos:
         with self._lock:
             for name in (f"run-{number}", f"told-{number}"):
                 self._studies.append((name, truth.Watched(name, BUDGET)))
-            self._told = name
+            self._told.append(name)
 
     def _watch(self, client: trimtab.Client) -> None:
         """Read the studies over and over. Return when the faults are over and all studies have ended."""
@@ -184,8 +184,8 @@ class Chaos:
                 watched.see(trials)
                 total += sum(trial.state.finished for trial in trials)
                 open_studies += not study.state.finished
-                if study.state.finished and name == self._told:
-                    self._told = None
+                if study.state.finished and name in self._told:
+                    self._told.remove(name)
             now = time.monotonic()
             if total != finished:
                 finished, since = total, now
