@@ -29,6 +29,7 @@ BENCHMARKS = {
     "scale": "The service at scale",
     "fairness": "Fairness between tenants",
     "console": "The console with a long study",
+    "pages": "The pages of the console",
     "gp_cost": "Cost of a gp suggestion",
     "matching": "Search for the record that a job resembles",
     "matching_load": "Matching under load",
