@@ -1,5 +1,5 @@
-"""Each page of the console in Chromium: bytes, first paint, longest task and answer to a click, and the memory of a live
-study's page over many updates.
+"""Each page of the console in Chromium: bytes, first paint, longest task and answer to a click; and the memory of the
+page of a live study over many updates.
 
 Run as `python -m tests.benchmarks.pages [--quick]` (quick: each page once, 1,000 updates). The sign-in has
 fetched the shell; each page fetches the rest of itself once. All pages come from a service on this machine.
