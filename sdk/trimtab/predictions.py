@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import math
 import random
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -69,10 +70,11 @@ def enqueue_best(study: "Study", predict: Predict, *, points: int = POINTS) -> "
         Conflict: as `Study.enqueue` does.
     """
     check(study.spec)
+    request_id = uuid.uuid5(uuid.NAMESPACE_URL, f"model/{study.name}").hex
     refused: InvalidInput | None = None
     for params in ranked(study.spec, predict, points=points)[:_MOST_REFUSED]:
         try:
-            return study.enqueue(params, request_id="model")[0]
+            return study.enqueue(params, request_id=request_id)[0]
         except InvalidInput as error:
             refused = error
     if refused is not None:

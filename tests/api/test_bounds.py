@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from typing import Any
 
@@ -33,8 +34,9 @@ def exchange(port: int, headers: str, *parts: bytes) -> tuple[int, dict[str, Any
         except OSError:  # the server has already refused
             pass
         answer = b""
-        while data := connection.recv(65536):
-            answer += data
+        with suppress(ConnectionResetError):  # the server has not read all that was sent
+            while data := connection.recv(65536):
+                answer += data
     head, _, body = answer.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
 

@@ -3,6 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import compact from "@/components/CompactTable.module.css";
+import { Wide } from "@/components/Wide";
 import type { Comparison } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatValue } from "@/lib/format";
 import { rowsOf } from "./differences";
@@ -58,7 +59,7 @@ export function ConfigurationDifferences({ comparison: { curves } }: { compariso
       {differing.length === 0 && !all ? (
         <p className={styles.none}>{t`The recommended configurations are equal.`}</p>
       ) : (
-        <div className={compact.scroll}>
+        <Wide label={t`Recommended configurations`}>
           <table className={`${compact.table} ${styles.table}`}>
             <thead>
               <tr>
@@ -85,7 +86,7 @@ export function ConfigurationDifferences({ comparison: { curves } }: { compariso
               ))}
             </tbody>
           </table>
-        </div>
+        </Wide>
       )}
       {rows.length === differing.length ? null : (
         <p className={styles.foot}>
@@ -102,7 +103,7 @@ export function ConfigurationDifferences({ comparison: { curves } }: { compariso
 export function SettingDifferences({ comparison: { curves, settings } }: { comparison: Comparison }) {
   if (settings.length === 0) return <p className={styles.none}>{t`The studies have the same settings.`}</p>;
   return (
-    <div className={compact.scroll}>
+    <Wide label={t`Settings that differ`}>
       <table className={`${compact.table} ${styles.table}`}>
         <thead>
           <tr>
@@ -125,6 +126,6 @@ export function SettingDifferences({ comparison: { curves, settings } }: { compa
           ))}
         </tbody>
       </table>
-    </div>
+    </Wide>
   );
 }
