@@ -1,11 +1,6 @@
 """A wall clock that a test sets, for real processes: a library that is loaded before the C library."""
 
-import os
-import subprocess
-import tempfile
-from pathlib import Path
-
-from tests.factories.service import require_program
+from tests.factories.preloaded import Preloaded
 
 # Monotonic clocks go on as they do when an administrator, or a virtual machine's host, sets the clock.
 SOURCE = r"""
@@ -60,25 +55,14 @@ time_t time(time_t *out)
 """
 
 
-class Clock:
-    """`variables`: the environment of processes that go by this clock."""
+class Clock(Preloaded):
+    """The clock of the processes that have its `variables`."""
 
     def __init__(self) -> None:
-        compiler = require_program("gcc", "gcc")
-        # not in a test's own folder: PostgreSQL runs as another user
-        self._folder = tempfile.TemporaryDirectory(prefix="trimtab-clock-")
-        place = Path(self._folder.name)
-        place.chmod(0o755)
-        self._offset = place / "offset"
+        super().__init__("clock", SOURCE)
+        self._offset = self.folder / "offset"
         self.set(0)
-        library = place / "clock.so"
-        subprocess.run(
-            [compiler, "-shared", "-fPIC", "-O2", "-x", "c", "-", "-o", str(library), "-ldl"],
-            input=SOURCE.encode(),
-            check=True,
-        )
-        preload = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
-        self.variables = {"LD_PRELOAD": preload, "TEST_CLOCK_OFFSET": str(self._offset)}
+        self.variables |= {"TEST_CLOCK_OFFSET": str(self._offset)}
 
     def set(self, seconds: int) -> None:
         """Set the difference between the shown time and the time of the machine."""
@@ -86,7 +70,3 @@ class Clock:
         fresh.write_text(str(seconds))
         fresh.chmod(0o644)
         fresh.replace(self._offset)
-
-    def close(self) -> None:
-        """Remove the library. Processes that have loaded it keep it."""
-        self._folder.cleanup()

@@ -1,11 +1,6 @@
 """A disk that a test watches and holds up, for real processes: a library that is loaded before the C library."""
 
-import os
-import subprocess
-import tempfile
-from pathlib import Path
-
-from tests.factories.service import require_program
+from tests.factories.preloaded import Preloaded
 
 SOURCE = r"""
 #define _GNU_SOURCE
@@ -33,30 +28,15 @@ int fsync(int descriptor)
 """
 
 
-class Disk:
-    """`variables`: the environment of processes that use this disk."""
+class Disk(Preloaded):
+    """The disk of the processes that have its `variables`."""
 
     def __init__(self) -> None:
-        compiler = require_program("gcc", "gcc")
-        # not in a test's own folder: PostgreSQL runs as another user
-        self._folder = tempfile.TemporaryDirectory(prefix="trimtab-disk-")
-        place = Path(self._folder.name)
-        place.chmod(0o755)
-        self._count, self._gate = place / "count", place / "gate"
+        super().__init__("disk", SOURCE)
+        self._count, self._gate = self.folder / "count", self.folder / "gate"
         self._count.touch()
         self._count.chmod(0o666)
-        library = place / "disk.so"
-        subprocess.run(
-            [compiler, "-shared", "-fPIC", "-O2", "-x", "c", "-", "-o", str(library), "-ldl"],
-            input=SOURCE.encode(),
-            check=True,
-        )
-        preload = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
-        self.variables = {
-            "LD_PRELOAD": preload,
-            "TEST_DISK_COUNT": str(self._count),
-            "TEST_DISK_GATE": str(self._gate),
-        }
+        self.variables |= {"TEST_DISK_COUNT": str(self._count), "TEST_DISK_GATE": str(self._gate)}
 
     @property
     def flushes(self) -> int:
@@ -70,7 +50,3 @@ class Disk:
     def release(self) -> None:
         """Let all flushes end."""
         self._gate.unlink()
-
-    def close(self) -> None:
-        """Remove the library. Processes that have loaded it keep it."""
-        self._folder.cleanup()

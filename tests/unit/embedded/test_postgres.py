@@ -116,25 +116,6 @@ def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_pat
         assert is_dead(orphan)
 
 
-def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path) -> None:
-    server = Postgres(tmp_path / "postgres")
-    server.prepare()
-    child = server.child(tmp_path / "log")
-    child.start()
-    try:
-        server.wait_until_ready(child, 120)
-        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
-        assert child.process is not None
-        child.process.kill()
-        child.process.wait()
-        wait_for(lambda: (child.keep_alive(), server.ready())[1], 120, "it is back")
-        with psycopg.connect(server.url("postgres")) as connection:
-            assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
-    finally:
-        stop([child])
-
-
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     made = Disk()
@@ -157,6 +138,17 @@ def durable_server(folder: Path) -> Iterator[tuple[Postgres, Child, psutil.Proce
         yield server, child, psutil.Process(child.process.pid)
     finally:
         stop([child])
+
+
+def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path) -> None:
+    with durable_server(tmp_path) as (server, child, main):
+        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        main.kill()
+        main.wait()
+        wait_for(lambda: (child.keep_alive(), server.ready())[1], 120, "it is back")
+        with psycopg.connect(server.url("postgres")) as connection:
+            assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
 
 
 def test_crash_recovery_does_not_flush_each_file(tmp_path: Path, disk: Disk) -> None:
