@@ -6,8 +6,14 @@ import { formatGain, formatGainInterval } from "./format";
 type Verdict = Pick<NonNullable<Analysis["verdict"]>, "level" | "code" | "text" | "gain" | "low" | "high">;
 type Several = Pick<NonNullable<Analysis["pareto_verdict"]>, "level" | "text" | "gain" | "low" | "high"> & { members: readonly unknown[] };
 
-/** Return a verdict in the language of the console, by its code and numbers. English readers see the service's own sentence, which says more. */
+/** Return a verdict in the language of the console, with the word for its level. */
 export function verdictText(verdict: Verdict | Several): string {
+  const text = sentence(verdict);
+  return verdict.level === "proven" ? t`proven: ${text}` : text;
+}
+
+/** Return the verdict's sentence by its code and numbers. English readers see the service's own sentence, which says more. */
+function sentence(verdict: Verdict | Several): string {
   if (i18n.locale === "en") return verdict.text;
   const { level, gain } = verdict;
   const interval = formatGainInterval(verdict);

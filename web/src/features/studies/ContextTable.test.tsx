@@ -20,7 +20,7 @@ it("shows the settings and the verdict of each context, and only proven ones in 
   });
   const cells = [...place.querySelectorAll("tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
   expect(cells.map((row) => row.slice(0, 4))).toEqual([
-    ["idle", "0.25", "b", "faster by 12.0 %"],
+    ["idle", "0.25", "b", "proven: faster by 12.0 %"],
     ["high", "0.5", "a", "not measured yet"],
   ]);
   expect([...place.querySelectorAll("tbody td")].filter((cell) => cell.className.includes("good"))).toHaveLength(1);
