@@ -3,6 +3,8 @@ import { api, unwrap, type Configuration } from "@/lib/api/client";
 
 const TRIALS = 40;
 const AT_ONCE = 8;
+/** The trial that fails, so that the sample also shows how failures look. */
+const FAILING = 17;
 /* eslint-disable lingui/no-unlocalized-strings -- names in the study */
 /** The name of the study with sample data. */
 export const SAMPLE = "sample";
@@ -18,6 +20,7 @@ parameters:
   compression: {type: categorical, values: [none, fast, strong], default: strong}
   keep_alive: {type: bool, default: false}
 `;
+const FAILURE = "The simulated server ended with exit code 137: its memory was exhausted before the first request.";
 const COMPRESSION: Record<string, number> = { none: 0.25, fast: 0, strong: 0.6 };
 /* eslint-enable lingui/no-unlocalized-strings */
 
@@ -38,7 +41,13 @@ export function useSample(onCreated: (name: string) => void) {
       await unwrap(api.POST("/api/v1/studies", { body: { name: SAMPLE, file: FILE, tags: ["sample"], load_if_exists: false, request_id: "" } }));
       for (let done = 0; done < TRIALS; done += AT_ONCE) {
         const asked = await unwrap(api.POST("/api/v1/studies/{name}/suggestions", { params, body: { count: AT_ONCE, client_id: "console", request_id: "", schedule_context: false } }));
-        const results = asked.trials.map(({ number, params: configuration }) => ({ trial: number, metrics: { seconds: simulated(configuration, Math.random()) } }));
+        const failing = asked.trials.find(({ number }) => number === FAILING);
+        if (failing !== undefined) {
+          await unwrap(api.POST("/api/v1/studies/{name}/trials/{number}/fail", { params: { path: { name: SAMPLE, number: FAILING } }, body: { infeasible: false, reason: FAILURE } }));
+        }
+        const results = asked.trials
+          .filter((trial) => trial !== failing)
+          .map(({ number, params: configuration }) => ({ trial: number, metrics: { seconds: simulated(configuration, Math.random()) } }));
         await unwrap(api.POST("/api/v1/studies/{name}/results", { params, body: { results } }));
       }
       return SAMPLE;
