@@ -2,11 +2,12 @@
 
 A service as `trimtab-service up` runs it, an agent and several clients work on studies of cheap and of costly
 algorithms. With --hosted there are PostgreSQL, Redis, two gRPC processes on one port, two workers, beat and web, and
-each is restarted as a service manager does it. Processes are killed and stopped at random, two at a time. All the time
-the studies are read: a finished trial never changes, no trial disappears, and each has the value of its own
-configuration. When a study has ended, the next one begins. In the end the faults stop, everything completes, and each
-result that was acknowledged to a client is there, once. The table has the times until the next result was acknowledged
-after a fault.
+each is restarted as a service manager does it. With --slurm a second agent runs its trials on a real Slurm, and with
+--network packets are lost between the service and its agent (or, with --hosted, its database). Processes are killed and
+stopped at random, two at a time. The studies take turns with pruning, resampling and a final check. All the time they
+are read: a finished trial never changes, no trial disappears, and each has the value of its own configuration. When a
+study has ended, the next one begins. In the end the faults stop, everything completes, and each result that was
+acknowledged to a client is there, once. The table has the times until the next trial had ended after a fault.
 """
 
 from __future__ import annotations
@@ -19,38 +20,42 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 import trimtab
-from tests.chaos import faults, systems, truth
+from tests.chaos import faults, studies, systems, truth
 from tests.chaos.faults import Fault
 from tests.chaos.systems import System
-from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, write_component
+from tests.factories.agent import RealAgent
+from tests.factories.network import FarMachine, far_machine
+from tests.factories.slurm import Slurm
 
-BUDGET = 60
 CLIENTS = 2
+# Trials of a study that agents run at the same time.
+PARALLELISM = 3
 # Faults that may be at work at the same time.
 HANDS = 2
 # The longest wait for the service in seconds; a longer one is a failure.
 PATIENCE = 600.0
-ALGORITHMS = ("random", "gp", "ga")
-# It runs a service with its data in a folder.
-Run = Callable[[Path], AbstractContextManager[System]]
+# It runs a service with its data in a folder, and a part of it on another machine.
+Run = Callable[[Path, FarMachine | None], AbstractContextManager[System]]
 
 
 class Chaos:
     """One run in a folder."""
 
-    def __init__(self, folder: Path, system: Run, count: int, seed: int) -> None:
+    def __init__(self, folder: Path, system: Run, count: int, seed: int, *, network: bool, slurm: bool) -> None:
         self._folder = folder
         self._system = system
+        self._network, self._slurm = network, slurm
         self._count = count
         self._random = random.Random(seed)
         self._lock = threading.Lock()
@@ -66,24 +71,33 @@ class Chaos:
 
     def run(self, shown: Progress) -> None:
         """Run all faults, and check everything. Raises AssertionError."""
-        components = write_component(self._folder / "components", self._folder / "runs", delay=0.05)
-        with self._system(self._folder) as service:
-            agent = RealAgent(self._folder, service.grpc_address, service.token_file, components, slots=2)
-            with agent, trimtab.Client(service.grpc_address, token=service.token, retry_seconds=PATIENCE) as client:
+        components = studies.write_component(self._folder / "components")
+        with ExitStack() as around:
+            machine = around.enter_context(far_machine()) if self._network else None
+            cluster = around.enter_context(systems.slurm(self._folder / "slurm")) if self._slurm else None
+            service = around.enter_context(self._system(self._folder, machine))
+            agents = [self._agent("local", service, components, service.agent_entering)]
+            if cluster is not None:
+                agents.append(self._agent("slurm", service, components))
+            for agent in agents:
+                around.enter_context(agent)
+            with trimtab.Client(
+                service.grpc_address, token=service.token, retry_seconds=PATIENCE, plaintext=True
+            ) as client:
                 threads = [
                     threading.Thread(target=self._guarded, args=(work,), daemon=True)
                     for work in (
-                        *[lambda: self._hand(service, agent, shown)] * HANDS,
-                        lambda: self._keep_service(service),
-                        lambda: self._keep_agent(agent),
+                        *[lambda: self._hand(service, agents, cluster, shown)] * HANDS,
+                        lambda: self._keep_agents(agents),
                         lambda: self._keep_clients(service),
+                        lambda: self._watch_and_end(client),
                     )
                 ]
                 self._begin_studies(client)
                 for thread in threads:
                     thread.start()
                 try:
-                    self._watch(client)
+                    self._keep_service(service, cluster)
                 finally:
                     self._over.set()
                     for thread in threads:
@@ -91,19 +105,40 @@ class Chaos:
                     for process in self._clients:
                         process.kill()
                         process.wait()
+        if self._errors:
+            raise self._errors[0]
+
+    def _agent(self, runner: str, service: System, components: Path, entering: Sequence[str] = ()) -> RealAgent:
+        folder = self._folder / f"agent-{runner}"
+        folder.mkdir()
+        options = ["--runner", runner, "--plaintext"]
+        return RealAgent(
+            folder,
+            service.grpc_address,
+            service.token_file,
+            components,
+            slots=2,
+            name=runner,
+            options=options,
+            entering=entering,
+        )
 
     # Faults
 
-    def _hand(self, service: System, agent: RealAgent, shown: Progress) -> None:
+    def _hand(self, service: System, agents: Sequence[RealAgent], cluster: Slurm | None, shown: Progress) -> None:
         task = shown.tasks[0].id
         targets = dict(service.targets)
-        targets["agent"] = lambda: [agent.pid]
+        targets["agent"] = lambda: [agents[0].pid]
         targets["client"] = lambda: [one.pid for one in self._clients if one.poll() is None][:1]
+        if cluster is not None:
+            targets["agent of Slurm"] = lambda: [agents[1].pid]
+            targets["slurmctld"] = lambda: systems.pids(cluster.controller)
+            targets["slurmd"] = lambda: systems.pids(cluster.daemons[0])
         while True:
             with self._lock:
                 if len(self.faults) >= self._count or self._over.is_set():
                     return
-                kind, act = faults.choose(self._random, targets)
+                kind, act = faults.choose(self._random, targets, service.networks)
                 pause = self._random.uniform(0.2, 4.0)
                 self.faults.append(Fault(kind, time.monotonic()))
                 with (self._folder / "faults.log").open("a") as log:
@@ -114,16 +149,20 @@ class Chaos:
 
     # What a service manager and users would do
 
-    def _keep_service(self, service: System) -> None:
+    def _keep_service(self, service: System, cluster: Slurm | None) -> None:
+        # In the main thread: the kernel ends the processes that a thread has started when this thread ends.
         while not self._over.wait(0.1):
             service.keep()
+            for child in [cluster.controller, *cluster.daemons] if cluster else []:
+                child.keep_alive()
 
-    def _keep_agent(self, agent: RealAgent) -> None:
+    def _keep_agents(self, agents: Sequence[RealAgent]) -> None:
         while not self._over.wait(0.5):
-            if not agent.running():
-                # It may be killed before it has registered. Then it is started once more.
-                with suppress(AssertionError):
-                    agent.start()
+            for agent in agents:
+                if not agent.running():
+                    # It may be killed before it has registered. Then it is started once more.
+                    with suppress(AssertionError):
+                        agent.start()
 
     def _keep_clients(self, service: System) -> None:
         number = 0
@@ -145,47 +184,59 @@ class Chaos:
         number = len(self._studies) // 2
         objectives = [trimtab.Minimize("value")]
         with self._lock:
-            algorithm = self._random.choice(ALGORITHMS)
-        component = client.component(COMPONENT)
+            algorithm = self._random.choice(studies.ALGORITHMS)
+        kind = list(studies.METHODS)[number % len(studies.METHODS)]
+        method = studies.METHODS[kind]
+        component = client.component(studies.COMPONENT)
+        shared: dict[str, Any] = {
+            "objectives": objectives,
+            "algorithm": algorithm,
+            "max_trials": studies.BUDGET,
+            "resampling": "none",
+            "final_check": False,
+            "load_if_exists": True,
+            **method.options,
+        }
+        names = [f"{one}-{number}-{kind}" for one in ("run", "told")]
         client.create_study(
-            f"run-{number}",
-            objectives=objectives,
-            algorithm=algorithm,
-            component=COMPONENT,
-            application=APPLICATION,
-            final_check=False,
-            parallelism=2,
-            max_trials=BUDGET,
-            load_if_exists=True,
+            names[0],
+            component=studies.COMPONENT,
+            application=studies.APPLICATION,
+            placement=trimtab.Placement(exclusive=False),
+            parallelism=PARALLELISM,
+            **shared,
         )
-        client.create_study(
-            f"told-{number}",
-            space=component.space,
-            objectives=objectives,
-            algorithm=algorithm,
-            max_trials=BUDGET,
-            load_if_exists=True,
-        )
+        client.create_study(names[1], space=component.space, **shared)
         with self._lock:
-            for name in (f"run-{number}", f"told-{number}"):
-                self._studies.append((name, truth.Watched(name, BUDGET)))
-            self._told.append(name)
+            for name in names:
+                self._studies.append((name, truth.Watched(name, method)))
+            self._told.append(names[1])
+
+    def _watch_and_end(self, client: trimtab.Client) -> None:
+        self._watch(client)
+        self._over.set()
 
     def _watch(self, client: trimtab.Client) -> None:
-        """Read the studies over and over. Return when the faults are over and all studies have ended."""
+        """Read the studies over and over. Return when the faults are over, all studies have ended, and each was read.
+
+        Studies that have ended are read in turns, one each time.
+        """
         finished, since = 0, time.monotonic()
+        ended: list[tuple[str, truth.Watched]] = []
         while True:
-            if self._errors:
-                raise self._errors[0]
-            total, open_studies = 0, 0
-            for name, watched in self._studies:
+            open_ = [one for one in self._studies if one not in ended]
+            for name, watched in [*open_, *ended[:1]]:
                 study = client.get_study(name)
-                trials = study.trials()
-                watched.see(trials)
-                total += sum(trial.state.finished for trial in trials)
-                open_studies += not study.state.finished
-                if study.state.finished and name in self._told:
-                    self._told.remove(name)
+                watched.see(study.trials())
+                if study.state.finished:
+                    if name in self._told:
+                        self._told.remove(name)
+                    if (name, watched) in ended:
+                        ended.remove((name, watched))
+                    watched.conclude(truth.notes(self._folder, name))
+                    ended.append((name, watched))
+            open_studies = len(self._studies) - len(ended)
+            total = sum(watched.count for _, watched in self._studies)
             now = time.monotonic()
             if total != finished:
                 finished, since = total, now
@@ -197,8 +248,10 @@ class Chaos:
                 break
             if open_studies < 2 and not over:
                 self._begin_studies(client)
-            time.sleep(0.2)
+            if self._over.wait(0.2):
+                return
         for name, watched in self._studies:
+            watched.see(client.get_study(name).trials())
             watched.conclude(truth.notes(self._folder, name))
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -206,6 +259,7 @@ class Chaos:
             work()
         except BaseException as error:
             self._errors.append(error)
+            self._over.set()
 
     # Report
 
@@ -233,13 +287,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="seed of the faults (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for logs and notes (default: a temporary one)")
     parser.add_argument("--hosted", action="store_true", help="hosted mode instead of `trimtab-service up`")
+    parser.add_argument("--network", action="store_true", help="lose packets, too, which takes root and nftables")
+    parser.add_argument("--slurm", action="store_true", help="run trials on a real Slurm, too, and hit it")
     given = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as temporary:
         folder = given.keep or Path(temporary)
         # PostgreSQL may run as another user.
+        folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
-        chaos = Chaos(folder, systems.hosted if given.hosted else systems.embedded, given.faults, given.seed)
+        chaos = Chaos(
+            folder,
+            systems.hosted if given.hosted else systems.embedded,
+            given.faults,
+            given.seed,
+            network=given.network,
+            slurm=given.slurm,
+        )
         with Progress(console=console) as shown:
             shown.add_task("faults", total=given.faults)
             try:

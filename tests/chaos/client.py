@@ -1,4 +1,4 @@
-"""A client of the chaos test: it asks, measures and tells until its study has ended, and notes each acknowledged tell.
+"""A client of the chaos test: it asks, measures and tells until its study has ended, and notes acknowledged results.
 
     python -m tests.chaos.client ADDRESS TOKEN STUDY NOTES [SECONDS]
 
@@ -16,9 +16,10 @@ import time
 from pathlib import Path
 
 import trimtab
-from tests.chaos.truth import NOISE
-from tests.factories.agent import value
+from tests.chaos.studies import NOISE, STEPS, at_step
 from trimtab.errors import Conflict
+from trimtab.study import Study
+from trimtab.trial import Trial
 
 # A client that is killed loses its trials after this time to another one.
 LEASE = 10.0
@@ -28,7 +29,7 @@ PATIENCE = 600.0
 def main(address: str, token: str, name: str, notes: str, seconds: str = "0.05") -> None:
     """Work on the study until it has ended."""
     with (
-        trimtab.Client(address, token=token, retry_seconds=PATIENCE) as client,
+        trimtab.Client(address, token=token, retry_seconds=PATIENCE, plaintext=True) as client,
         Path(notes).open("a", encoding="utf-8") as file,
     ):
         study = client.get_study(name)
@@ -42,18 +43,26 @@ def main(address: str, token: str, name: str, notes: str, seconds: str = "0.05")
                 time.sleep(1.0)
                 continue
             for trial in trials:
-                time.sleep(float(seconds))
                 try:
-                    # No two measurements are equal, so that the service cannot take one for the repetition of another.
-                    measured = value(dict(trial.params)) + random.uniform(-NOISE, NOISE)
-                    told = study.tell(trial, measured)
+                    ended = measure(study, trial, float(seconds))
                 except Conflict:
                     # Another client has measured it, because this process was stopped for too long.
                     continue
-                line = {"trial": told.number, "params": dict(told.params), "metrics": dict(told.metrics)}
-                file.write(json.dumps(line) + "\n")
+                line = {"trial": ended.number, "params": dict(ended.params), "metrics": dict(ended.metrics)}
+                file.write(json.dumps({**line, "state": ended.state}) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def measure(study: Study, trial: Trial, seconds: float) -> Trial:
+    """Measure a trial, with its steps if the study has a pruning policy. Return the trial as it has ended."""
+    if study.spec.pruning:
+        for step in range(1, STEPS + 1):
+            reported = study.report(trial, step=step, metrics=at_step(trial.params, step))
+            if reported.should_prune():
+                return reported
+    time.sleep(seconds)
+    return study.tell(trial, at_step(trial.params, STEPS) + random.uniform(-NOISE, NOISE))
 
 
 if __name__ == "__main__":

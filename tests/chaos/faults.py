@@ -12,8 +12,12 @@ from dataclasses import dataclass
 
 import psutil
 
+from tests.factories.network import FarMachine
+
 # The longest time in seconds for which a process is stopped; longer than leases and heartbeats.
 LONGEST_STOP = 12.0
+# The shares of lost packets that arrive at a machine and that leave it. With one direction, a connection is half-open.
+DISTURBANCES = {"partition": (1.0, 1.0), "half-open": (1.0, 0.0), "loss of 25 %": (0.25, 0.25)}
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,23 @@ def backends(postgres: int) -> list[int]:
     return []
 
 
+def disturb(machine: FarMachine, seconds: float, *, arriving: float, leaving: float) -> None:
+    """Drop shares of the packets to and from a machine for some time."""
+    machine.lose(arriving=arriving, leaving=leaving)
+    time.sleep(seconds)
+    machine.lose()
+
+
 def choose(
-    random_: random.Random, targets: Mapping[str, Callable[[], Sequence[int]]]
+    random_: random.Random, targets: Mapping[str, Callable[[], Sequence[int]]], networks: Mapping[str, FarMachine]
 ) -> tuple[str, Callable[[], None]]:
     """Return the kind of a fault and the function that does it. `targets`: the processes by name."""
-    name = random_.choice(sorted(targets))
+    name = random_.choice(sorted([*targets, *networks]))
+    seconds = random_.uniform(0.2, LONGEST_STOP)
+    if name in networks:
+        kind = random_.choice(sorted(DISTURBANCES))
+        arriving, leaving = DISTURBANCES[kind]
+        return f"{kind}, {name}", lambda: disturb(networks[name], seconds, arriving=arriving, leaving=leaving)
     if random_.random() < 0.6:
         return f"kill {name}", lambda: kill(targets[name]())
-    seconds = random_.uniform(0.2, LONGEST_STOP)
     return f"stop {name}", lambda: stop(targets[name](), seconds)

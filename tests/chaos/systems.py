@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ import psutil
 from service.embedded.processes import Child
 from tests.chaos import faults
 from tests.factories.hosted import TOKEN, hosted_service
+from tests.factories.network import FarMachine
 from tests.factories.service import EmbeddedService, redis_server
+from tests.factories.slurm import Slurm, slurm_cluster
 
 # Short, so that a run has many recoveries.
 TIMES = {
@@ -29,19 +32,26 @@ Pids = Callable[[], Sequence[int]]
 
 @dataclass(frozen=True)
 class System:
-    """A service at work. `targets`: the processes that a fault hits, by name. `keep` restarts those that have died."""
+    """A service at work. `targets`: the processes that a fault hits, by name. `keep` restarts those that have died.
+
+    `networks`: the machines whose network a fault hits, by name. `agent_entering`: the beginning of the agent's command
+    line.
+    """
 
     grpc_address: str
     token: str
     token_file: Path
     targets: Mapping[str, Pids]
     keep: Callable[[], None]
+    networks: Mapping[str, FarMachine]
+    agent_entering: Sequence[str] = ()
 
 
 @contextmanager
-def embedded(folder: Path) -> Iterator[System]:
-    """Run `trimtab-service up`, which restarts its own processes."""
-    with EmbeddedService(folder / "service", TIMES) as service:
+def embedded(folder: Path, machine: FarMachine | None) -> Iterator[System]:
+    """Run `trimtab-service up`, which restarts its own processes. The agent runs on the other machine, if it exists."""
+    options = [] if machine is None else ["--host", machine.here, "--plaintext"]
+    with EmbeddedService(folder / "service", TIMES, *options) as service:
 
         def named(name: str) -> Pids:
             return lambda: [pid for key, pid in service.processes().items() if key == name]
@@ -49,12 +59,17 @@ def embedded(folder: Path) -> Iterator[System]:
         targets = {name: named(name) for name in ("web", "grpc", "worker", "beat", "postgres")}
         targets["backend"] = lambda: faults.backends(service.processes().get("postgres", 0))[:2]
         token_file = service.data_dir / "admin-token"
-        yield System(service.grpc_address, service.token, token_file, targets, lambda: None)
+        networks = {} if machine is None else {"network of the agent": machine}
+        entering = [] if machine is None else machine.entering
+        yield System(service.grpc_address, service.token, token_file, targets, lambda: None, networks, entering)
 
 
 @contextmanager
-def hosted(folder: Path) -> Iterator[System]:
-    """Run hosted mode with Redis, several workers and gRPC processes. A service manager restarts each process."""
+def hosted(folder: Path, machine: FarMachine | None) -> Iterator[System]:
+    """Run hosted mode with Redis, several workers and gRPC processes. A service manager restarts each process.
+
+    PostgreSQL runs on the other machine, if it exists.
+    """
     token_file = folder / "token"
     token_file.write_text(TOKEN)
     servers: list[Child] = []
@@ -68,25 +83,37 @@ def hosted(folder: Path) -> Iterator[System]:
             workers=WORKERS,
             servers=servers,
             grpc_options=shared,
+            database_machine=machine,
         ) as service,
     ):
         children = {child.name: child for child in [*servers, *service.processes.values()]}
 
         def named(name: str) -> Pids:
-            return lambda: _pids(children[name])
+            return lambda: pids(children[name])
 
         targets = {name: named(name) for name in children}
-        targets["grpc of two"] = lambda: [pid for one in _pids(children["grpc"]) for pid in _children(one)[:1]]
-        targets["backend"] = lambda: [pid for one in _pids(children["postgres"]) for pid in faults.backends(one)[:2]]
+        targets["grpc of two"] = lambda: [pid for one in pids(children["grpc"]) for pid in _children(one)[:1]]
+        targets["backend"] = lambda: [pid for one in pids(children["postgres"]) for pid in faults.backends(one)[:2]]
 
         def keep() -> None:
             for child in children.values():
                 child.keep_alive()
 
-        yield System(service.grpc_address, TOKEN, token_file, targets, keep)
+        networks = {} if machine is None else {"network of the database": machine}
+        yield System(service.grpc_address, TOKEN, token_file, targets, keep, networks)
 
 
-def _pids(child: Child) -> list[int]:
+@contextmanager
+def slurm(folder: Path) -> Iterator[Slurm]:
+    """Run a Slurm, which this process and its children use by default."""
+    folder.mkdir()
+    with slurm_cluster(folder) as cluster:
+        os.environ["SLURM_CONF"] = str(cluster.configuration)
+        yield cluster
+
+
+def pids(child: Child) -> list[int]:
+    """Return the id of a process that runs, in a list."""
     process = child.process
     return [] if process is None else [process.pid]
 

@@ -14,6 +14,7 @@ import psycopg
 from service.embedded.postgres import SUPERUSER, Postgres, programs
 from service.embedded.processes import Child, stop
 from tests.factories.compose import DEPLOY, PROXY_ADDRESS, VARIABLES, Compose
+from tests.factories.network import FarMachine
 from tests.factories.ports import free_port
 from tests.factories.service import postgres_server, wait_for
 
@@ -75,6 +76,7 @@ def hosted_service(
     servers: list[Child] | None = None,
     grpc_options: Sequence[str] = (),
     database: Mapping[str, str] | None = None,
+    database_machine: FarMachine | None = None,
 ) -> Iterator[Hosted]:
     """Run web, gRPC, beat and a number of workers over their own database with `default` and these tenants.
 
@@ -82,14 +84,22 @@ def hosted_service(
     `places` they use an administrator's token instead of Keycloak, and a broker that needs no password.
     `pooler` runs a pooler for the database server at a port and gives its port. The process of the database server is
     added to `servers`. `grpc_options` are further options of the gRPC process, and `database` settings of PostgreSQL.
+    With a `database_machine`, PostgreSQL runs there.
     """
     reachable = {"listen_addresses": "127.0.0.1", "port": str(free_port()), **(database or {})}
+    entering: Sequence[str] = ()
+    if database_machine is not None:
+        entering = database_machine.entering
+        # As PostgreSQL's image allows it: initdb's own file lets only this machine in.
+        access = folder / "pg_hba.conf"
+        access.write_text("local all all trust\nhost all all all scram-sha-256\n")
+        reachable |= {"listen_addresses": database_machine.there, "hba_file": str(access)}
     port = reachable["port"]
     with ExitStack() as around:
-        server = around.enter_context(postgres_server(folder, reachable, servers))
+        server = around.enter_context(postgres_server(folder, reachable, servers, entering))
         here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
         here |= {
-            "postgres:5432": f"127.0.0.1:{port}",
+            "postgres:5432": f"{reachable['listen_addresses']}:{port}",
             PROXY_ADDRESS: "127.0.0.1",
             **(places or {f":{VARIABLES['TRIMTAB_REDIS_PASSWORD']}@redis:6379/0": redis_url.removeprefix("redis://")}),
         }

@@ -14,10 +14,14 @@ _TABLE = "inet disturbed"
 
 @dataclass(frozen=True)
 class FarMachine:
-    """`entering`: the beginning of a command line that runs a command there. `here`: the address of this machine."""
+    """`entering`: the beginning of a command line that runs a command there.
+
+    `here` and `there`: the addresses of this machine and of that one.
+    """
 
     entering: list[str]
     here: str
+    there: str
 
     def lose(self, *, arriving: float = 0.0, leaving: float = 0.0) -> None:
         """Drop shares of the packets that arrive there and that leave it, without any message to the sender."""
@@ -45,7 +49,7 @@ def far_machine() -> Iterator[FarMachine]:
     try:
         # unshare becomes sleep after it has made the namespace
         wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n", 120, "a namespace")
-        machine = FarMachine(["nsenter", "--net", "--target", str(holder.pid)], here)
+        machine = FarMachine(["nsenter", "--net", "--target", str(holder.pid)], here, there)
         script = f"""set -e
             ip link add {near} type veth peer name far netns {holder.pid}
             ip address add {here}/30 dev {near}

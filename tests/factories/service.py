@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -139,15 +139,20 @@ class EmbeddedService:
 
 @contextmanager
 def postgres_server(
-    folder: Path, settings: Mapping[str, str] | None = None, servers: list[Child] | None = None
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    servers: list[Child] | None = None,
+    entering: Sequence[str] = (),
 ) -> Iterator[Postgres]:
     """PostgreSQL in `folder`, without the writes to disk that only a power failure would make matter.
 
-    Its process is added to `servers`.
+    Its process is added to `servers`. `entering`: the beginning of its command line, if it runs on another machine
+    (factories/network.py).
     """
     server = Postgres(folder / "postgres", {"fsync": "off", **(settings or {})})
     server.prepare()
     child = server.child(folder / "postgres.log")
+    child.argv = [*entering, *child.argv]
     child.start()
     if servers is not None:
         servers.append(child)

@@ -63,14 +63,14 @@ class Slurm:
         daemon = require_program("slurmd", "slurm-wlm")
         self._munge = self._child("munged", self._munged())
         self.controller = self._child("slurmctld", [controller, "-D"])
-        self._daemons = [self._child(f"slurmd-{node}", [daemon, "-D", "-N", node]) for node in self.nodes]
+        self.daemons = [self._child(f"slurmd-{node}", [daemon, "-D", "-N", node]) for node in self.nodes]
 
     def start(self) -> None:
         """Start the cluster and wait until every node is idle."""
         self._munge.start()
         wait_for((self.folder / "munge.sock").exists, 60, "munged listens")
         self.controller.start()
-        for child in self._daemons:
+        for child in self.daemons:
             child.start()
         try:
             wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), 240, "nodes idle")
@@ -81,7 +81,7 @@ class Slurm:
         """End every job and every daemon."""
         with suppress(AssertionError):
             self.settle()
-        stop([*self._daemons, self.controller])
+        stop([*self.daemons, self.controller])
         stop([self._munge])
         for node in self.nodes:
             for place, _, _ in os.walk(FREEZER / f"slurm_{node}", topdown=False):
