@@ -4,10 +4,11 @@ A service as `trimtab-service up` runs it, an agent and several clients work on 
 algorithms. With --hosted there are PostgreSQL, Redis, two gRPC processes on one port, two workers, beat and web, and
 each is restarted as a service manager does it. With --slurm a second agent runs its trials on a real Slurm, and with
 --network packets are lost between the service and its agent (or, with --hosted, its database). Processes are killed and
-stopped at random, two at a time. The studies take turns with pruning, resampling and a final check. All the time they
-are read: a finished trial never changes, no trial disappears, and each has the value of its own configuration. When a
-study has ended, the next one begins. In the end the faults stop, everything completes, and each result that was
-acknowledged to a client is there, once. The table has the times until the next trial had ended after a fault.
+stopped at random, two at a time, as long as there are results. The studies take turns with pruning, resampling and a
+final check. All the time they are read: a finished trial never changes, no trial disappears, and each has the value of
+its own configuration. When a study has ended, the next one begins. In the end the faults stop, everything completes,
+and each result that was acknowledged to a client is there, once. The table has the times until the next trial had ended
+after a fault.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ CLIENTS = 2
 PARALLELISM = 3
 # Faults that may be at work at the same time.
 HANDS = 2
+# After so many seconds without a result there are no further faults until the next one: on a busy machine a worker
+# starts more slowly than it is killed.
+CALM = 45.0
 # The longest wait for the service in seconds; a longer one is a failure.
 PATIENCE = 600.0
 # It runs a service with its data in a folder, and a part of it on another machine.
@@ -67,7 +71,7 @@ class Chaos:
         self._told: list[str] = []
         self.faults: list[Fault] = []
         self.progress: list[float] = []
-        """Times of the monotonic clock at which a new result was seen."""
+        """Times of the monotonic clock: of the beginning, and when new results were seen."""
 
     def run(self, shown: Progress) -> None:
         """Run all faults, and check everything. Raises AssertionError."""
@@ -94,6 +98,7 @@ class Chaos:
                     )
                 ]
                 self._begin_studies(client)
+                self.progress.append(time.monotonic())
                 for thread in threads:
                     thread.start()
                 try:
@@ -134,9 +139,12 @@ class Chaos:
             targets["agent of Slurm"] = lambda: [agents[1].pid]
             targets["slurmctld"] = lambda: systems.pids(cluster.controller)
             targets["slurmd"] = lambda: systems.pids(cluster.daemons[0])
-        while True:
+        while not self._over.is_set():
+            if time.monotonic() - self.progress[-1] > CALM:
+                time.sleep(0.1)
+                continue
             with self._lock:
-                if len(self.faults) >= self._count or self._over.is_set():
+                if len(self.faults) >= self._count:
                     return
                 kind, act = faults.choose(self._random, targets, service.networks)
                 pause = self._random.uniform(0.2, 4.0)
@@ -277,7 +285,7 @@ class Chaos:
         return table
 
     def _recovery(self, fault: Fault) -> float:
-        return next((at - fault.at for at in self.progress if at > fault.at), 0.0)
+        return next((at for at in self.progress if at > fault.at), time.monotonic()) - fault.at
 
 
 def main() -> None:
