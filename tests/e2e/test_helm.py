@@ -1,7 +1,5 @@
 """The Helm chart, rendered by Helm and checked against the schemas of Kubernetes."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import yaml
 from typer.main import get_command
 
 from service.main import app
+from tests.factories.go import go_program
 from trimtab_agent.config import parse_server
 from trimtab_agent.main import parser as agent_parser
 
@@ -59,15 +58,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def helm() -> str:
-    """Helm: an installed one, or one that is built once for this user."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trimtab" / "helm"
-    program = shutil.which("helm") or shutil.which("helm", path=str(cache))
-    if program is None:
-        if shutil.which("go") is None:
-            pytest.skip("neither Helm nor Go, which builds it, is installed")
-        subprocess.run(["go", "install", HELM], check=True, env={**os.environ, "GOBIN": str(cache)})
-        program = str(cache / "helm")
-    return program
+    return go_program("helm", HELM)
 
 
 def template(helm: str, values: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":
