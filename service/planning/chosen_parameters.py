@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from service.core.errors import InvalidInput
@@ -25,33 +25,37 @@ def fix(parameters: Mapping[str, Json], values: Mapping[str, object]) -> dict[st
 
 
 def choose(
-    parameters: Mapping[str, Json], before: Mapping[str, Mapping[str, Any]], only: Sequence[str] | None
+    parameters: Mapping[str, Json],
+    before: Mapping[str, Mapping[str, Any]],
+    only: Sequence[str] | None,
+    fixed: Collection[str],
 ) -> list[Json]:
-    """Return the parameters of a study: all, or those named by `only`, with conditions on their present parents.
+    """Return the parameters of a study: all, or those named by `only` and the `fixed` ones, with conditions on parents.
 
-    A parameter that is left out keeps its default. A condition on it is decided by this default: it is either met, so
-    that the parameter is active where its parent would be, or it never is. Values that a parent had `before` and has no
-    more are removed from conditions, and a parameter that can never be active is left out. Raises InvalidInput
-    (`only[<n>]`) if `only` names such a parameter.
+    A parameter that is left out keeps the default that it had `before`, since agents know no other. A condition on it
+    is decided by this default: it is either met, so that the parameter is active where its parent would be, or it
+    never is. Values that a parent had `before` and has no more are removed from conditions, and a parameter that can
+    never be active is left out. Raises InvalidInput (`only[<n>]`) if `only` names such a parameter.
     """
+    kept = None if only is None else {*only, *fixed}
     found: list[Json] = []
     for name, one in parameters.items():
-        if only is not None and name not in only:
+        if kept is not None and name not in kept:
             continue
         changed = dict(one)
-        if not _attach(changed, parameters, before, only):
-            if only is None:
+        if not _attach(changed, parameters, before, kept):
+            if only is None or name not in only:
                 continue
-            condition = one["condition"]
-            allowed = f"a parameter that can be active: add {condition['parent']} to `only`, or change its values"
-            problem = f"is active only under the condition {condition}, which is never met"
+            parent, values = one["condition"]["parent"], " or ".join(map(repr, one["condition"]["values"]))
+            allowed = f"a parameter that can be active: add {parent} to `only`, or change its values"
+            problem = f"is active only if {parent!r} is {values}, which it never is"
             raise InvalidInput(f"only[{only.index(name)}]", name, allowed, problem=problem)
         found.append(changed)
     return found
 
 
 def _attach(
-    one: Json, parameters: Mapping[str, Json], before: Mapping[str, Mapping[str, Any]], only: Sequence[str] | None
+    one: Json, parameters: Mapping[str, Json], before: Mapping[str, Mapping[str, Any]], kept: Collection[str] | None
 ) -> bool:
     """Bring the condition of a parameter up to date; return whether the parameter can be active."""
     seen: set[str] = set()
@@ -62,13 +66,13 @@ def _attach(
         if parent is None or parent["name"] in seen:
             return True
         seen.add(parent["name"])
-        if only is None or parent["name"] in only:
+        if kept is None or parent["name"] in kept:
             # A value that the parent has never had is an error, which the check of the whole space reports.
             had = before[parent["name"]]
             left = [value for value in condition["values"] if _has(parent, value) or not _has(had, value)]
             one["condition"] = {**condition, "values": left}
-            return bool(left) and _attach(dict(parent), parameters, before, only)
-        default = parent.get("default")
+            return bool(left) and _attach(dict(parent), parameters, before, kept)
+        default = before[parent["name"]].get("default")
         if default is None or identity(default) not in map(identity, condition["values"]):
             return False
         # The parent has its default wherever it is active, so the condition is the parent's own.

@@ -271,9 +271,6 @@ def _parameters(
         # A parameter that gets another type, such as a list of values in place of a range, keeps nothing else.
         kept = before if change.get("type", before.get("type")) == before.get("type") else {}
         described[name] = {**kept, **change, "name": name}
-    for index, name in enumerate(only or ()):
-        if name not in described:
-            raise InvalidInput(f"only[{index}]", name, ", ".join(described) or "no name: there is no parameter")
     found = [one for name, one in described.items() if only is None or name in only]
     if own is None and (not found or any("type" not in one for one in found)):
         raise NotFound(
@@ -281,10 +278,20 @@ def _parameters(
             f"No agent offers component {component!r}, and the file does not describe all of its parameters.",
             component=component,
         )
+    for index, name in enumerate(only or ()):
+        if name not in described:
+            raise InvalidInput(f"only[{index}]", name, ", ".join(described) or "no name: there is no parameter")
     if not found:
         raise InvalidInput("parameters", {}, "at least one, or a component that has some")
     before = {**described, **{str(one["name"]): one for one in own or ()}}
-    return choose(fix(described, fixed), before, only)
+    for name, one in described.items():
+        # An agent gives a parameter that it gets no value of the default of its own component file.
+        usual = before[name].get("default")
+        left_out = only is not None and name not in only and name not in fixed
+        if left_out and one.get("default") != usual:
+            allowed = f"{usual!r}, the default of a parameter that `only` leaves out, or `fixed: {{{name}: VALUE}}`"
+            raise InvalidInput(f"parameters.{name}.default", one.get("default"), allowed)
+    return choose(fix(described, fixed), before, only, fixed)
 
 
 def content_of(study: Study, *, brief: bool = True) -> Json:

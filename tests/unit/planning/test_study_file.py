@@ -67,6 +67,11 @@ PLAIN = {"name": "depth", "type": "int", "min": 1, "max": 9, "default": 3}
     [
         # The parent that is left out keeps its default, with which the parameter is active.
         ("only: [depth]", [PLAIN]),
+        # A fixed parameter needs no place in `only`: agents must get its value.
+        ("fixed: {tool: b}\nonly: [depth]", [
+            {"name": "tool", "type": "categorical", "values": ["b"], "default": "b"},
+            {**DEPTH, "condition": {"parent": "tool", "values": ["b"]}},
+        ]),
         # Without depth, width is active wherever depth is.
         ("only: [tool, width]", [TOOL, {**WIDTH, "condition": DEPTH["condition"]}]),
         # The values that the parent has no more leave the condition.
@@ -104,8 +109,9 @@ def test_a_condition_that_never_fitted_its_parent_stays_for_the_check_of_the_spa
         ("fixed: {tool: d}", "fixed.tool", "'d' is not allowed"),
         ("fixed: {depth: 10}", "fixed.depth", "10 is above"),
         ("fixed: {dept: 1}", "fixed.dept", "Use tool, depth, width."),
-        ("parameters: {tool: {default: c}}\nonly: [depth]", "only[0]", "never met"),
-        ("fixed: {tool: c}\nonly: [tool, depth]", "only[1]", "never met"),
+        ("parameters: {tool: {default: c}}\nonly: [depth]", "parameters.tool.default", "Use 'a', the default of"),
+        ("fixed: {tool: c}\nonly: [tool, depth]", "only[1]", "active only if 'tool' is 'a' or 'b', which it never is"),
+        ("fixed: {tool: c}\nonly: [depth]", "only[0]", "which it never is"),
     ],
 )
 def test_a_value_that_is_not_there_or_a_parameter_that_is_never_active_is_refused(
@@ -138,7 +144,7 @@ def test_a_parameter_that_the_component_does_not_have_is_refused(
 def test_a_component_that_no_agent_offers_needs_all_of_its_parameters() -> None:
     whole = "parameters: {inline: {type: int, min: 1, max: 9}}"
     assert len(read(HEAD + whole, None).spec["space"]["parameters"]) == 1
-    for text in ("", "parameters: {inline: {max: 9}}"):
+    for text in ("", "parameters: {inline: {max: 9}}", "only: [inline]"):
         with pytest.raises(NotFound, match="No agent offers component 'gcc'"):
             read(HEAD + text, None)
 
