@@ -29,7 +29,7 @@ class Curve:
     `trials` is the number of trials with a value, and `last_number` the number of the last of them. `objective` is the
     metric's progress from the study's summary, in the numbers of the verdict; None before there is one.
     `configuration` is the recommended one, with several objectives the best in the metric; None before the first
-    result. `default` is the default configuration of the space.
+    result. `default` is the default configuration of the space, and `units` are those of its parameters.
     """
 
     study: str
@@ -40,6 +40,7 @@ class Curve:
     objective: Mapping[str, Any] | None
     configuration: Configuration | None
     default: Configuration
+    units: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
                 objective=objective,
                 configuration=best_in(analysis, own),
                 default=spec.problem.space.default(),
+                units={one.name: one.unit for one in spec.problem.space.parameters if one.unit},
             )
         )
     first = (curves[0].study, runs[0])

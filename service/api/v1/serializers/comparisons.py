@@ -27,6 +27,7 @@ class ComparedStudySerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="Recommended configuration, or the best in the metric; null before the first result."
     )
     default = ConfigurationField(help_text="Default configuration.")
+    units = serializers.DictField(child=serializers.CharField(), help_text="Units by parameter, if they have one.")
 
     @extend_schema_field(serializers.ListField(child=serializers.IntegerField()))
     def get_numbers(self, curve: Curve) -> list[int]:

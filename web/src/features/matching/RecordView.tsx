@@ -8,6 +8,7 @@ import { Loading, Problem } from "@/components/Message";
 import { On } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";
 import { formatGain, formatGainInterval } from "@/lib/format";
+import type { Units } from "@/lib/units";
 import { jobsQuery } from "./api";
 import { FeedbackText } from "./Feedback";
 import styles from "./matching.module.css";
@@ -20,6 +21,8 @@ const MOST_JOBS = 500;
 
 interface Props {
   record: MatchingRecord;
+  /** The units of the settings, as far as they are known. */
+  units: Units;
   study: ReactNode;
   component: ReactNode;
   /** A link to the jobs that considered the record. */
@@ -27,7 +30,7 @@ interface Props {
 }
 
 /** Show a record: its state, the settings that it applies, the job that was tuned, and how later jobs fared. */
-export function RecordView({ record, study, component, jobs }: Props) {
+export function RecordView({ record, units, study, component, jobs }: Props) {
   const { job, params } = record;
   return (
     <>
@@ -70,6 +73,7 @@ export function RecordView({ record, study, component, jobs }: Props) {
                     <td>
                       {/* It may be copied into a command, so its digits are not grouped. */}
                       <code>{String(value)}</code>
+                      {units[name] === undefined ? null : <span className={styles.soft}> {units[name]}</span>}
                     </td>
                   </tr>
                 ))}

@@ -73,15 +73,15 @@ export function ConfigurationDifferences({ comparison: { curves } }: { compariso
               </tr>
             </thead>
             <tbody>
-              {(all ? rows : differing).map(({ name, values, standards, differs }) => (
+              {(all ? rows : differing).map(({ name, values, units, standards, differs }) => (
                 <tr key={name}>
                   <th scope="row">{name}</th>
                   {values.map((value, index) => (
                     <td key={curves[index]?.study} className={differs ? styles.differs : undefined}>
-                      {formatValue(value)}
+                      {formatValue(value, units[index])}
                     </td>
                   ))}
-                  <td className={styles.soft}>{standards.map((value) => formatValue(value)).join(" / ")}</td>
+                  <td className={styles.soft}>{standards.join(" / ")}</td>
                 </tr>
               ))}
             </tbody>

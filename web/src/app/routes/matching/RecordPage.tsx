@@ -6,9 +6,11 @@ import { recordQuery } from "@/features/matching/api";
 import { ChangeRecord } from "@/features/matching/ChangeRecord";
 import { RecordState } from "@/features/matching/RecordState";
 import { RecordView } from "@/features/matching/RecordView";
+import { studyQuery } from "@/features/studies/api";
 import { ApiError } from "@/lib/api/client";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
+import { unitsOf } from "@/lib/units";
 import pages from "../pages.module.css";
 
 const route = getRouteApi("/signed-in/matching/records/$id");
@@ -18,6 +20,8 @@ export function RecordPage() {
   useTitle(t`Record ${id}`);
   const may = useMay();
   const { data, error, refetch } = useQuery(recordQuery(id));
+  // The units of the settings. A deleted study has none, and the page does not wait for them.
+  const { data: tuned } = useQuery({ ...studyQuery(data?.study ?? ""), enabled: data !== undefined && data.cause !== "deletion" });
   if (error instanceof ApiError && error.status === 404) {
     return (
       <Empty title={t`There is no record ${id}`}>
@@ -46,6 +50,7 @@ export function RecordPage() {
       </div>
       <RecordView
         record={data}
+        units={unitsOf(tuned?.spec.space.parameters ?? [])}
         component={
           <Link to="/components/$name" params={{ name: component }}>
             {component}
