@@ -17,8 +17,10 @@ interface Props {
   columns: readonly string[];
   /** A condition as an example, such as "threads > 8". */
   example: string;
-  /** How many rows meet the filter; null: there is no filter, or the number is unknown. */
-  matches?: number | null;
+  /** How many rows meet the filter, shown while there is one; undefined: the number is unknown. */
+  matches?: number;
+  /** Whether the table has other filters, too, so that the number is shown without a condition. */
+  others?: boolean;
   /** The condition that does not fit the columns, if the console filters the table itself. */
   wrong?: string | null;
   /** Whether it stands among other filters, without a line below. */
@@ -30,7 +32,7 @@ interface Props {
 }
 
 /** The conditions that filter a table, and a field that adds one. */
-export function Conditions({ where, columns, example, matches = null, wrong = null, bare = false, read = trimmed, write = trimmed, onChange }: Props) {
+export function Conditions({ where, columns, example, matches, others = false, wrong = null, bare = false, read = trimmed, write = trimmed, onChange }: Props) {
   const [text, setText] = useState("");
   const list = useId();
   const change = (next: string[]) => onChange(next.length > 0 ? next : undefined);
@@ -67,7 +69,7 @@ export function Conditions({ where, columns, example, matches = null, wrong = nu
         <Button type="submit" small disabled={text.trim() === ""}>
           {t`Filter`}
         </Button>
-        {matches === null ? null : <span role="status">{plural(matches, { one: "# row meets the filter.", other: "# rows meet the filter." })}</span>}
+        {matches === undefined || !(where.length > 0 || others) ? null : <span role="status">{plural(matches, { one: "# row meets the filter.", other: "# rows meet the filter." })}</span>}
       </form>
       {wrong === null ? null : (
         <Problem

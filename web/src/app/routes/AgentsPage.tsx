@@ -67,7 +67,7 @@ export function AgentsPage() {
             value={q}
             onChange={(event) => void navigate({ search: (before) => ({ ...before, q: event.target.value || undefined }), replace: true })}
           />
-          <Conditions bare where={where} columns={Object.keys(COLUMNS)} example="state = online" wrong={wrong} matches={where.length > 0 ? matching.length : null} onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
+          <Conditions bare where={where} columns={Object.keys(COLUMNS)} example="state = online" wrong={wrong} matches={matching.length} onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
         </div>
       )}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}

@@ -60,7 +60,7 @@ export function ComponentsPage() {
             value={q}
             onChange={(event) => void navigate({ search: (before) => ({ ...before, q: event.target.value || undefined }), replace: true })}
           />
-          <Conditions bare where={where} columns={Object.keys(COLUMNS)} example="studies > 0" wrong={wrong} matches={where.length > 0 ? shown.length : null} onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
+          <Conditions bare where={where} columns={Object.keys(COLUMNS)} example="studies > 0" wrong={wrong} matches={shown.length} onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
         </div>
       )}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}

@@ -94,7 +94,7 @@ export function StudiesPage() {
           where={search.where ?? []}
           columns={STUDY_COLUMNS}
           example="gain > 10"
-          matches={search.where !== undefined && data !== undefined ? total : null}
+          matches={data === undefined ? undefined : total}
           onChange={(where) => look({ where })}
         />
         <SavedViews view={addressOf(search)} onOpen={(view) => void navigate({ search: searchOf(view) })} />

@@ -27,7 +27,7 @@ export function Members({ mayRevoke, where, onWhere }: Props) {
   const { rows, wrong } = select(data?.members ?? [], where, COLUMNS);
   return (
     <Card title={t`Members`} flush>
-      {data === undefined || data.members.length === 0 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="role = admin" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />}
+      {data === undefined || data.members.length === 0 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="role = admin" wrong={wrong} matches={rows.length} onChange={onWhere} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`members`} /> : null

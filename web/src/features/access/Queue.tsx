@@ -44,7 +44,7 @@ export function Queue({ where, onWhere }: Filtered) {
         <p className={`${styles.soft} ${styles.padded}`}>{t`The queue is empty.`}</p>
       ) : (
         <>
-          <Conditions where={where} columns={Object.keys(COLUMNS)} example="seconds > 60" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />
+          <Conditions where={where} columns={Object.keys(COLUMNS)} example="seconds > 60" wrong={wrong} matches={rows.length} onChange={onWhere} />
           <table className={table.table} aria-label={t`By tenant`}>
             <thead>
               <tr>

@@ -35,7 +35,7 @@ export function Tenants({ where, onWhere }: Filtered) {
   const add = useOneAtATime(create.mutate);
   return (
     <Card title={t`Tenants`} flush>
-      {data === undefined ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="state = disabled" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />}
+      {data === undefined ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="state = disabled" wrong={wrong} matches={rows.length} onChange={onWhere} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`tenants`} /> : null

@@ -42,7 +42,7 @@ export function Tokens({ mayAll, scopes, where, onWhere }: Props) {
           <CheckField label={t`Show tokens of all members`} checked={everyone} onChange={(event) => setEveryone(event.target.checked)} />
         </div>
       ) : null}
-      {data === undefined || data.tokens.length === 0 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="permissions ~ tune" wrong={wrong} matches={where.length > 0 ? rows.length : null} onChange={onWhere} />}
+      {data === undefined || data.tokens.length === 0 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="permissions ~ tune" wrong={wrong} matches={rows.length} onChange={onWhere} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`tokens`} /> : null

@@ -136,7 +136,8 @@ export function TrialTable({ study, trials, standard, best, opened, onOpen, sear
         where={where}
         columns={[...columns.keys()]}
         example="threads > 8"
-        matches={isFiltered ? (asked.data?.total_count ?? null) : null}
+        matches={asked.data?.total_count}
+        others={isFiltered}
         read={(text) => conditionOf(text, columns)}
         write={conditionText}
         onChange={(next) => change({ where: next })}
