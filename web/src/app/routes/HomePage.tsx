@@ -13,6 +13,7 @@ import { agentsQuery } from "@/features/fleet/api";
 import { studiesQuery, type StudyFilter } from "@/features/studies/api";
 import type { Agent, ListedStudy } from "@/lib/api/client";
 import { formatMetric, formatNumber, tunedText, unitOf } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import { FirstSteps } from "../FirstSteps";
@@ -60,7 +61,7 @@ export function HomePage() {
           <ul className={styles.list}>
             {third.studies.map((listed) => known.get(listed.name) ?? listed).map((study) => (
               <Line key={study.name} study={study}>
-                <span className={styles.reason}>{study.state === "PAUSED" ? study.state_reason : t`No agent is available for its trials.`}</span>
+                <span className={styles.reason}>{study.state === "PAUSED" ? reasonText(study.state_reason, study.state_reason_data) : t`No agent is available for its trials.`}</span>
               </Line>
             ))}
             {away.map((agent) => (

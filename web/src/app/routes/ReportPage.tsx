@@ -27,6 +27,7 @@ import { stateText } from "@/components/Badge";
 import type { Study, Trial } from "@/lib/api/client";
 import { part } from "@/lib/chunks";
 import { formatTime } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { useTitle } from "@/lib/title";
 import { unitsOf } from "@/lib/units";
 import styles from "./ReportPage.module.css";
@@ -76,7 +77,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
       <p className={styles.printed}>{t`Printed at ${formatTime(printed)} from ${location.href}.`}</p>
       <p className={styles.soft}>
         {stateText(study.state)}
-        {study.state_reason === "" ? "." : `: ${study.state_reason}`}{" "}
+        {study.state_reason === "" ? "." : `: ${reasonText(study.state_reason, study.state_reason_data)}`}{" "}
         {t`${finished}, ${parameters}, algorithm ${study.algorithm_choice?.name ?? spec.algorithm?.name ?? ""}.`}{" "}
         {t`Created ${formatTime(new Date(study.created_at))}; data as of ${formatTime(new Date(study.updated_at))}.`}
       </p>

@@ -4,6 +4,7 @@ import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField } from "@/components/Field";
 import type { Methods, Plan } from "@/lib/api/client";
+import { reasonText } from "@/lib/reasons";
 import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import { Policy } from "./Policy";
@@ -42,7 +43,7 @@ export function MethodStep({ draft, methods, plan }: Props) {
         {choice === null ? null : (
           <p className={styles.choice}>
             <Trans>
-              <b>auto</b> chooses <b>{choice.name}</b>: {choice.reason}.
+              <b>auto</b> chooses <b>{choice.name}</b>: {reasonText(choice.reason, choice.reason_data)}.
             </Trans>
           </p>
         )}

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import type { Study } from "@/lib/api/client";
+import { reasonText } from "@/lib/reasons";
 import { standingQuery } from "./api";
 import styles from "./Standing.module.css";
 
@@ -11,7 +12,7 @@ export function Standing({ study }: { study: Study }) {
   return (
     // Without a place in the queue, no online agent fits.
     <p className={data.place === null ? styles.blocked : styles.queued} role="status">
-      {data.reason}
+      {reasonText(data.reason, data.reason_data)}
     </p>
   );
 }

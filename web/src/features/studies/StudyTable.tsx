@@ -8,6 +8,7 @@ import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatMetric, levelText, tunedText, unitOf } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import styles from "./StudyTable.module.css";
 
 interface Props {
@@ -57,7 +58,7 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
             <td data-label={t`State`}>
               <span className={styles.state}>
                 <StateBadge state={study.state} />
-                {study.state === "PAUSED" && study.state_reason !== "" ? <span className={styles.reason}>{study.state_reason}</span> : null}
+                {study.state === "PAUSED" && study.state_reason !== "" ? <span className={styles.reason}>{reasonText(study.state_reason, study.state_reason_data)}</span> : null}
               </span>
             </td>
             <td data-label={t`Trials`} className={styles.progress}>

@@ -3,6 +3,7 @@ import { StateBadge } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import { Problem } from "@/components/Message";
 import type { Failure, Trial } from "@/lib/api/client";
+import { reasonText } from "@/lib/reasons";
 import { useFailures } from "./failures";
 import styles from "./Failures.module.css";
 
@@ -31,7 +32,7 @@ export function Failures({ study, trials, sampled, finished, onPick }: Props) {
                 <span style={{ width: `${(100 * failure.count) / most}%` }} />
               </span>
               <StateBadge state={failure.state} />
-              <span className={styles.reason}>{failure.reason || t`no reason given`}</span>
+              <span className={styles.reason}>{reasonText(failure.reason, failure.reason_data) || t`no reason given`}</span>
             </button>
           </li>
         ))}

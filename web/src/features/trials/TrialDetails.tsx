@@ -5,6 +5,7 @@ import { CopyButton } from "@/components/CopyButton";
 import { Code, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { trialQuery, useStopTrial } from "./api";
 import { namesOf } from "./columns";
 import { unitsOf } from "@/lib/units";
@@ -26,7 +27,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   const units = unitsOf(spec.space.parameters);
   return (
     <div className={styles.details}>
-      {trial.reason === "" ? null : <p className={styles.reason}>{trial.reason}</p>}
+      {trial.reason === "" ? null : <p className={styles.reason}>{reasonText(trial.reason, trial.reason_data)}</p>}
       {trial.doubt === "" ? null : <p className={styles.reason}>{t`The timing is doubtful: ${trial.doubt}.`}</p>}
       <div className={styles.columns}>
         <section>

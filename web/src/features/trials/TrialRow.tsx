@@ -4,6 +4,7 @@ import { StateBadge } from "@/components/Badge";
 import type { Configuration, StudySpec, Trial } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatMetric, formatTime, formatValue, unitOf } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { DIFFERENCES, type Shown } from "./columns";
 import { differences } from "./differences";
 import { originText } from "./origins";
@@ -103,7 +104,7 @@ function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configurat
     case "attempt":
       return <td className={styles.number}>{trial.attempt}</td>;
     case "reason":
-      return <td className={styles.differences}>{trial.reason}</td>;
+      return <td className={styles.differences}>{reasonText(trial.reason, trial.reason_data)}</td>;
     default:
       return <td>{originText(trial.origin)}</td>;
   }

@@ -8,6 +8,7 @@ import { Code, Empty, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatMetric, formatTime, unitOf } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { useStopTrial } from "./api";
 import { Artifacts } from "./Artifacts";
 import { namesOf } from "./columns";
@@ -39,7 +40,7 @@ export function TrialView({ study, spec, trial, standard, best, mayTune, measure
   const open = trial.state === "ACTIVE" || trial.state === "REQUESTED";
   return (
     <>
-      {trial.reason === "" ? null : <p className={styles.reason}>{trial.reason}</p>}
+      {trial.reason === "" ? null : <p className={styles.reason}>{reasonText(trial.reason, trial.reason_data)}</p>}
       <Facts study={study} spec={spec} trial={trial} mayTune={mayTune} open={open} />
       <div className={styles.columns}>
         <Card

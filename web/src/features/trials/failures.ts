@@ -19,11 +19,11 @@ export function useFailures(study: string, trials: readonly Trial[], sampled: bo
 /** Count failures in the same way as the service. */
 export function failuresOf(trials: readonly Trial[]): Failure[] {
   const found = new Map<string, Failure>();
-  for (const { state, reason, number } of trials) {
+  for (const { state, reason, reason_data, number } of trials) {
     if (!WITHOUT_RESULT.includes(state)) continue;
     const key = `${state} ${reason}`;
     const { count, first } = found.get(key) ?? { count: 0, first: number };
-    found.set(key, { state, reason, count: count + 1, first, last: number });
+    found.set(key, { state, reason, reason_data, count: count + 1, first, last: number });
   }
   return [...found.values()].sort((a, b) => b.count - a.count || a.first - b.first).slice(0, MOST);
 }

@@ -6,6 +6,7 @@ import { Ago } from "@/components/Time";
 import type { Study } from "@/lib/api/client";
 import { SpaceEdits } from "@/features/studies/SpaceEdits";
 import { formatDuration, formatNumber, formatValue } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import styles from "../pages.module.css";
 
 /** Progress, budget, algorithm, search space, origin and description of a study, above its tabs. */
@@ -41,7 +42,7 @@ export function StudyFacts({ study }: { study: Study }) {
         ) : null}
         <div>
           <dt>{t`Algorithm`}</dt>
-          <dd title={study.algorithm_choice?.reason}>
+          <dd title={study.algorithm_choice === null ? undefined : reasonText(study.algorithm_choice.reason, study.algorithm_choice.reason_data)}>
             {algorithm?.name}
             {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`selected ${study.algorithm_choice.name}`}</span>}
           </dd>

@@ -20,6 +20,7 @@ import { Timeline } from "@/features/trials/Timeline";
 import { ApiError, type Study, type Trial } from "@/lib/api/client";
 import { useLast, useThrottled } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import { tabsOf, type StudySearch } from "../../addresses";
@@ -126,7 +127,7 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
           {mayTune ? <StudyActions study={study} connection={connection} onDeleted={() => void navigate({ to: "/studies" })} /> : null}
         </div>
       </div>
-      {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
+      {study.state_reason === "" ? null : <p className={styles.reason}>{reasonText(study.state_reason, study.state_reason_data)}</p>}
       <Standing study={study} />
       <StudyFacts study={study} />
       {may("record.read") && study.spec.execution ? (

@@ -1,0 +1,176 @@
+import { i18n } from "@lingui/core";
+import { plural, t } from "@lingui/core/macro";
+import { formatNumber } from "./format";
+
+/** The code of a reason and its values, as the service sends them beside the sentence. */
+export interface ReasonData {
+  code: string;
+  values: Record<string, unknown>;
+}
+
+/** Return a reason in the language of the console. English readers, and readers of a reason without a known code, see the service's sentence. */
+export function reasonText(text: string, data: ReasonData | null): string {
+  if (i18n.locale === "en" || data === null) return text;
+  const sentence = sentenceFor(data);
+  // The code stands for the first line. Output of the application may follow it.
+  return sentence === null ? text : [sentence, ...text.split("\n").slice(1)].join("\n");
+}
+
+/** Return the sentence for a code; null for a code that only a newer service has. */
+function sentenceFor({ code, values }: ReasonData): string | null {
+  const number = (name: string) => formatNumber(Number(values[name]));
+  const word = (name: string) => String(values[name] ?? "");
+  switch (code) {
+    case "joined": {
+      const parts = (values.parts as ReasonData[]).map(sentenceFor);
+      return parts.includes(null) ? null : parts.join(" ");
+    }
+    // Why trials wait.
+    case "no_agent_online":
+      return t`Waits for an agent: none is online.`;
+    case "agents_drained":
+      return t`Waits for an agent: the online agents are being drained and take no more trials.`;
+    case "no_agent_with_component":
+      return t`Waits for an agent with component ${word("component")}. The online agents offer: ${listed(values.offered)}.`;
+    case "no_agent_with_digest":
+      return t`Waits for an agent with digest ${word("digest")} of component ${word("component")}. The online agents have: ${listed(values.offered)}. The files of the component have changed: restore them, or create a new study.`;
+    case "no_agent_with_application":
+      return t`Waits for an agent whose component ${word("component")} has application ${word("application")}. The online agents have: ${listed(values.offered)}.`;
+    case "agents_busy": {
+      const agents = (values.agents as Busy[]).map(busy).join("; ");
+      const more = Number(values.more);
+      return more === 0 ? t`Waits for its turn: ${agents}.` : t`Waits for its turn: ${agents}; ${plural(more, { one: "# further agent is busy", other: "# further agents are busy" })}.`;
+    }
+    case "place_in_queue":
+      return t`Its place in the queue is ${number("place")}.`;
+    // Why trials have no result.
+    case "agent_silent":
+      return t`Agent ${word("agent")} has stopped sending heartbeats.`;
+    case "client_silent":
+      return t`Client ${word("client")} has reported no result and has stopped sending heartbeats.`;
+    case "client_too_slow":
+      return t`Client ${word("client")} has reported no result within ${number("seconds")} s, the limit of a trial.`;
+    case "study_ended":
+      return values.state === "ABORTED" ? t`The study was aborted.` : t`The study was completed.`;
+    case "search_over":
+      return t`The search was over before the trial ran.`;
+    case "outside_new_ranges":
+      return t`The ranges of the study were changed before the trial ran, and the trial lies outside the new ranges.`;
+    case "application_failed":
+      return t`The application ${ending(values.exit_code)}.`;
+    case "listed_exit_code":
+      return t`The application ended with exit code ${word("exit_code")}, by which the component reports a fault of the machine.`;
+    case "application_too_slow":
+      return t`The application did not end within ${word("seconds")} s.`;
+    case "build_failed":
+      return t`Build: ${word("program")} ${ending(values.exit_code)}.`;
+    case "build_too_slow":
+      return t`The build did not end within ${word("seconds")} s.`;
+    case "header_failed":
+      return t`Preparation: ${word("program")} ${ending(values.exit_code)}.`;
+    case "header_too_slow":
+      return t`Preparation: ${word("program")} did not end within the trial's ${word("seconds")} s.`;
+    case "out_of_memory":
+      return t`Out of memory: a trial on this agent may use ${word("mebibytes")} MiB.`;
+    // Why trials were pruned.
+    case "ran_too_long":
+      return t`It ran for longer than ${number("seconds")} s.`;
+    case "ran_longer_than_default":
+      return t`It ran for longer than the default's ${number("seconds")} s.`;
+    case "ran_longer_than_estimate":
+      return t`It ran for longer than ${number("seconds")} s, the estimate (${word("estimator")}) over earlier trials.`;
+    case "worse_than_median":
+      return t`At step ${number("step")} it was worse than the median of ${number("trials")} other trials.`;
+    case "not_among_best":
+      return t`At step ${number("step")} it was not among the best 1 in ${number("reduction")}.`;
+    case "worse_than_best":
+      return t`It is worse than the best trial over ${plural(Number(values.steps), { one: "# step", other: "# steps" })} (p = ${formatNumber(Number(values.p), 2)}).`;
+    // Why searches ended, or studies are held up.
+    case "budget_done":
+      return t`All ${number("trials")} trials of the budget are done.`;
+    case "time_over":
+      return t`The time budget of ${number("seconds")} s is over.`;
+    case "exhausted":
+      return t`Every configuration of the space has been measured.`;
+    case "nothing_measured":
+      return t`Nothing was measured.`;
+    case "trials_done":
+      return plural(Number(values.trials), { one: "# trial is done.", other: "# trials are done." });
+    case "seconds_passed":
+      return t`${number("seconds")} s have passed.`;
+    case "node_hours_used":
+      return t`${number("hours")} node-hours are used.`;
+    case "reference_reached":
+      return t`The reference of ${number("value")} is reached.`;
+    case "better_than_default":
+      return t`The best is at least ${number("percent")} % better than the default.`;
+    case "hardly_improves":
+      if (values.of === "best") return t`The best has improved by less than ${number("percent")} % over ${number("trials")} trials.`;
+      if (values.of === "median") return t`The median has improved by less than ${number("percent")} % over ${number("trials")} trials.`;
+      return t`The average has improved by less than ${number("percent")} % over ${number("trials")} trials.`;
+    case "few_configurations":
+      return t`The last ${number("trials")} trials had ${plural(Number(values.configurations), { one: "# configuration", other: "# different configurations" })}.`;
+    case "trials_are_close":
+      return t`The last ${number("trials")} trials are close to each other.`;
+    case "gain_below_noise":
+      return t`The expected remaining gain is less than the noise of a measurement.`;
+    case "no_room":
+      return t`Fewer trials run at once than could: the tenant's limits leave no room for more.`;
+    case "no_suggestion":
+      return t`No suggestion could be computed: ${word("message")}`;
+    case "drift":
+      return t`The system has changed with ${word("context")} before trial ${number("trial")}: it is measured again.`;
+    case "failures_in_row": {
+      const cause = reasonText(word("reason"), values.cause as ReasonData | null);
+      return values.state === "INFEASIBLE"
+        ? t`${number("trials")} trials in a row are infeasible for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`
+        : t`${number("trials")} trials in a row have failed for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`;
+    }
+    // Why auto has chosen an algorithm: clauses without a full stop.
+    case "grid_fits":
+      return plural(Number(values.configurations), {
+        one: "without noise, the budget is enough to measure the one configuration",
+        other: "without noise, the budget is enough to measure each of # configurations once",
+      });
+    case "model_saves":
+      return t`with ${plural(Number(values.objectives), { one: "one objective", other: "# objectives" })} and ${values.trials === null ? t`an unknown budget` : t`a budget of ${number("trials")} trials`}, a model of the measurements saves most of them`;
+    case "model_slow":
+      return t`for ${size(values)}, a model of ${number("objectives")} objectives is too slow`;
+    case "ga_depends":
+      return t`for ${size(values)}, a model would cost more time than it saves; a genetic algorithm suits parameters that depend on others`;
+    case "ga_at_once":
+      return t`for ${size(values)}, a model would cost more time than it saves; a genetic algorithm learns from each trial at once`;
+    case "cmaes_averages":
+      return t`for ${size(values)}, a model would cost more time than it saves; CMA-ES averages noise over whole generations`;
+    case "cmaes_adapts":
+      return t`for ${size(values)}, a model would cost more time than it saves; CMA-ES adapts to the shape of the objective`;
+    default:
+      return null;
+  }
+}
+
+interface Busy {
+  agent: string;
+  studies: string;
+  more: number;
+}
+
+function busy({ agent, studies, more }: Busy): string {
+  return more === 0 ? t`${agent} is busy with ${studies}` : t`${agent} is busy with ${studies} and ${more} more`;
+}
+
+function listed(names: unknown): string {
+  return (names as string[]).join(", ") || t`nothing`;
+}
+
+/** A negative exit code is the number of a signal. */
+function ending(code: unknown): string {
+  const value = Number(code);
+  return value < 0 ? t`was ended by signal ${-value}` : t`ended with exit code ${value}`;
+}
+
+function size({ trials, at_once: parallel }: Record<string, unknown>): string {
+  const long = typeof trials === "number" ? t`a budget of ${formatNumber(trials)} trials` : null;
+  const wide = typeof parallel === "number" ? t`${formatNumber(parallel)} trials at once` : null;
+  return long !== null && wide !== null ? t`${long} and ${wide}` : (long ?? wide ?? "");
+}
