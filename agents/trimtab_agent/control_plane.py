@@ -335,6 +335,8 @@ class ControlPlane:
             outcome=OUTCOMES[settlement.outcome],
             metrics=settlement.metrics,
             reason=settlement.reason,
+            reason_code=settlement.reason_code,
+            reason_values=settlement.reason_values,
             elapsed=_duration(settlement.elapsed),
             node=settlement.node,
             doubt=settlement.doubt,

@@ -73,12 +73,23 @@ class Settlement:
     doubt: str = ""
     # the machine where it ran; empty if it is unknown
     machine: str = ""
+    # as in JobResult
+    reason_code: str = ""
+    reason_values: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, result: JobResult) -> Self:
         """Return the report of a job's result."""
         return cls(
-            result.outcome, result.reason, result.metrics, result.elapsed, result.node, result.doubt, result.machine
+            result.outcome,
+            result.reason,
+            result.metrics,
+            result.elapsed,
+            result.node,
+            result.doubt,
+            result.machine,
+            result.reason_code,
+            result.reason_values,
         )
 
     def to_json(self) -> str:

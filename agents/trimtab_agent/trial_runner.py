@@ -222,7 +222,8 @@ class TrialRunner:
             try:
                 settlement = await self._settlement(trial)
                 # The reason may quote the output.
-                settlement = replace(settlement, reason=redactor.text(settlement.reason))
+                values = {name: redactor.text(value) for name, value in settlement.reason_values.items()}
+                settlement = replace(settlement, reason=redactor.text(settlement.reason), reason_values=values)
             finally:
                 for task in following:
                     task.cancel()

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from service.core.errors import JsonValue
 from service.core.problem import Problem
+from service.core.reasons import Reason
 
 # With at most this many configurations, a model is of no use.
 _TINY = 20
@@ -46,7 +47,8 @@ def choose(problem: Problem, *, budget: int | None, parallelism: int | None) -> 
     size, at_once = problem.space.cardinality(), parallelism or 1
     several = len(problem.objectives) > 1
     if not problem.noisy and size is not None and size <= min(_TINY, budget or 0):
-        return Choice("grid", {}, f"without noise, the budget is enough to measure each of {_count(size)} once")
+        text = f"without noise, the budget is enough to measure each of {_count(size)} once"
+        return Choice("grid", {}, Reason(text, "grid_fits", configurations=size))
     most = _MOST_TRIALS_OF_SEVERAL if several else _MOST_TRIALS
     most_at_once = _MOST_AT_ONCE_OF_SEVERAL if several else _MOST_AT_ONCE
     long = f"a budget of {budget} trials" if budget is not None and budget > most else None
@@ -54,18 +56,25 @@ def choose(problem: Problem, *, budget: int | None, parallelism: int | None) -> 
     if long is None and wide is None:
         of = f"{len(problem.objectives)} objectives" if several else "one objective"
         trials = f"a budget of {budget} trials" if budget is not None else "a budget that is not known"
-        return Choice("gp", {}, f"with {of} and {trials}, a model of what was measured saves most of them")
+        text = f"with {of} and {trials}, a model of what was measured saves most of them"
+        return Choice("gp", {}, Reason(text, "model_saves", objectives=len(problem.objectives), trials=budget))
     much = " and ".join(one for one in (long, wide) if one is not None)
+    # Clients name only what makes a model too slow.
+    sizes: dict[str, JsonValue] = {"trials": budget if long else None, "at_once": at_once if wide else None}
     if several:
-        return Choice("nsga2", {}, f"for {much}, a model of {len(problem.objectives)} objectives is too slow")
+        text = f"for {much}, a model of {len(problem.objectives)} objectives is too slow"
+        return Choice("nsga2", {}, Reason(text, "model_slow", objectives=len(problem.objectives), **sizes))
     reason = f"for {much}, a model would cost more time than it saves"
     if any(parameter.condition is not None for parameter in problem.space.parameters):
-        return Choice("ga", {}, f"{reason}; parameters that depend on others suit a genetic algorithm")
+        text = f"{reason}; parameters that depend on others suit a genetic algorithm"
+        return Choice("ga", {}, Reason(text, "ga_depends", **sizes))
     if at_once > _MANY_AT_ONCE and not problem.noisy:
-        return Choice("ga", {}, f"{reason}; a genetic algorithm learns from each trial as it comes")
+        text = f"{reason}; a genetic algorithm learns from each trial as it comes"
+        return Choice("ga", {}, Reason(text, "ga_at_once", **sizes))
     options: dict[str, JsonValue] = {"population": min(at_once, 1000)} if at_once > _MANY_AT_ONCE else {}
     kind = "averages noise over whole generations" if problem.noisy else "adapts to the shape of the objective"
-    return Choice("cmaes", options, f"{reason}; CMA-ES {kind}")
+    text = f"{reason}; CMA-ES {kind}"
+    return Choice("cmaes", options, Reason(text, "cmaes_averages" if problem.noisy else "cmaes_adapts", **sizes))
 
 
 def _count(size: int) -> str:

@@ -114,8 +114,8 @@ def _note_waiting(principal: Principal, lease: Lease, reason: str) -> None:
         trial = _running(work, lease)
         if trial is not None:
             work.target = f"trial/{trial.number}"
-            trial.reason = reason
-            actions.touch_trial(work, trial, "reason")
+            trial.explain(reason)
+            actions.touch_trial(work, trial, "reason", "reason_data")
 
 
 def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:

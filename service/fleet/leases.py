@@ -11,6 +11,7 @@ from django.conf import settings
 
 from service.core.errors import Conflict
 from service.core.lifecycle import LeaseState, TrialState, check_step
+from service.core.reasons import Reason
 from service.fleet.models import Agent, Lease
 from service.studies import actions
 from service.studies.change import Deleted, Work, changing
@@ -95,7 +96,9 @@ def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
             lease.state = LeaseState.EXPIRED
             access.save(principal, lease, "state")
             if lease.trial.state == TrialState.ACTIVE:
-                tell.try_again(work, lease.trial, f"Agent {lease.agent.name!r} has stopped sending heartbeats.")
+                agent = lease.agent.name
+                text = f"Agent {agent!r} has stopped sending heartbeats."
+                tell.try_again(work, lease.trial, Reason(text, "agent_silent", agent=agent))
 
 
 def lease_time() -> timedelta:

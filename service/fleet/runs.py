@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
 from service.core.errors import Conflict, InvalidInput, JsonValue
 from service.core.lifecycle import LeaseState, TrialState, check_step
+from service.core.reasons import Reason
 from service.fleet import agents
 from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
 from service.fleet.models import Lease
@@ -23,6 +25,9 @@ from service.trials import tell
 Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
 # The maximum size of an invocation, in characters of JSON.
 LARGEST_INVOCATION = 256 * 1024
+# The form of a reason's code, and the maximum number and length of its values.
+_CODE = re.compile(r"[a-z_]{1,50}")
+_MOST_VALUES, _LONGEST_VALUE = 10, 1000
 
 _start = Update(Lease, "started_at", "node", "run", "invocation")
 _start_again = Update(Lease, "run", "invocation")
@@ -113,6 +118,8 @@ def settle(
     outcome: Outcome,
     metrics: Mapping[str, object] | None = None,
     reason: str = "",
+    reason_code: str = "",
+    reason_values: Mapping[str, str] | None = None,
     elapsed_seconds: float | None = None,
     node: str = "",
     doubt: str = "",
@@ -120,14 +127,14 @@ def settle(
 ) -> None:
     """End a lease with the outcome of its trial. A repeated call changes nothing.
 
-    `node` and `machine`: where the trial ran, empty if it did not run. `doubt`: why its timing may be wrong. An
-    expired lease may still be settled with a result until another agent gets the trial. Raises InvalidInput,
-    NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
+    `reason_code` and `reason_values` stand for the first line of the reason. `node` and `machine`: where the trial ran,
+    empty if it did not run. `doubt`: why its timing may be wrong. An expired lease may still be settled with a result
+    until another agent gets the trial. Raises InvalidInput, NotFound (`unknown_agent`), Conflict
+    (`lease_already_settled`, `lease_lost`).
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
-    # The reason contains the last output of the application, which may hold any character.
-    reason = plain(reason)
+    reason = _reason(reason, reason_code, reason_values or {})
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
     detail = {"lease": lease, "outcome": outcome}
@@ -166,6 +173,16 @@ def settle(
         elif trial.attempt == held.attempt and trial.node != held.node:
             trial.node = held.node
             actions.touch_trial(work, trial, "node")
+
+
+def _reason(text: str, code: str, values: Mapping[str, str]) -> str:
+    """Return the reason of an agent, with its code unless code or values are larger than any that it sends."""
+    # It contains the last output of the application, which may hold any character.
+    said = plain(text)
+    small = len(values) <= _MOST_VALUES and all(len(one) <= _LONGEST_VALUE for pair in values.items() for one in pair)
+    if not small or not _CODE.fullmatch(code):
+        return said
+    return Reason(said, code, **{plain(name): plain(value) for name, value in values.items()})
 
 
 def check_invocation(field: str, invocation: Mapping[str, JsonValue] | None) -> None:

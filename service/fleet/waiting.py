@@ -11,7 +11,9 @@ from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 
+from service.core.errors import JsonValue
 from service.core.lifecycle import LeaseState, StudyState, TrialState
+from service.core.reasons import Reason, joined
 from service.fleet.components import misfit
 from service.fleet.models import Agent, Lease
 from service.studies import actions
@@ -58,7 +60,8 @@ def standing(principal: Principal, study: Study) -> Standing:
         return Standing()
     place = _place(principal, study, _fitting(study, online))
     named = _PLACES[place - 1] if place <= len(_PLACES) else f"number {place}"
-    return Standing(f"{reason} It is {named} in the queue.", place)
+    in_queue = Reason(f"It is {named} in the queue.", "place_in_queue", place=place)
+    return Standing(joined([reason, in_queue]), place)
 
 
 def _place(principal: Principal, study: Study, fitting: Sequence[Agent]) -> int:
@@ -108,30 +111,34 @@ def _online(principal: Principal) -> list[Agent]:
 def why(study: Study, online: Sequence[Agent]) -> str:
     """Return what the study needs and no online agent offers; empty if one agent offers all of it."""
     if not online:
-        return f"{NO_AGENT}: none is online."
+        return Reason(f"{NO_AGENT}: none is online.", "no_agent_online")
     if not (ready := [agent for agent in online if not agent.draining]):
-        return f"{NO_AGENT}: those online take no more trials, since they are being drained."
+        text = f"{NO_AGENT}: those online take no more trials, since they are being drained."
+        return Reason(text, "agents_drained")
     online = ready
     offers = [(agent, component) for agent in online for component in agent.components]
     named = [(agent, component) for agent, component in offers if component["name"] == study.component]
     if not named:
-        return (
-            f"{NO_AGENT} that offers component {study.component!r}; those online offer"
-            f" {_listed({str(component['name']) for _, component in offers})}."
-        )
+        offered = sorted({str(component["name"]) for _, component in offers})
+        text = f"{NO_AGENT} that offers component {study.component!r}; those online offer {_listed(offered)}."
+        return Reason(text, "no_agent_with_component", component=study.component, offered=[*offered])
     same = [one for one in named if study.digest in ("", one[1]["digest"])]
     if not same:
-        others = {f"{str(component['digest'])[:12]} ({agent.name})" for agent, component in named}
-        return (
-            f"{NO_AGENT} that offers component {study.component!r} with digest {study.digest[:12]}; those online have"
+        others = sorted({f"{str(component['digest'])[:12]} ({agent.name})" for agent, component in named})
+        digest = study.digest[:12]
+        text = (
+            f"{NO_AGENT} that offers component {study.component!r} with digest {digest}; those online have"
             f" {_listed(others)}. Its files have been changed since: bring them back, or create a new study."
         )
+        return Reason(text, "no_agent_with_digest", component=study.component, digest=digest, offered=[*others])
     if study.application and not any(study.application in component["applications"] for _, component in same):
-        known = {str(name) for _, component in same for name in component["applications"]}
-        return (
+        known = sorted({str(name) for _, component in same for name in component["applications"]})
+        text = (
             f"{NO_AGENT} whose component {study.component!r} has application {study.application!r};"
             f" those online have {_listed(known)}."
         )
+        values = {"component": study.component, "application": study.application}
+        return Reason(text, "no_agent_with_application", **values, offered=[*known])
     return ""
 
 
@@ -143,9 +150,14 @@ def busy(study: Study, online: Sequence[Agent], running: Mapping[int, Sequence[s
     fitting = _fitting(study, online)
     if not fitting or any(len(running.get(agent.pk, ())) < agent.slots for agent in fitting):
         return ""
-    said = [f"{agent.name} is busy with {_some(set(running[agent.pk]))}" for agent in fitting[:_MOST_NAMES]]
+    named = [(agent.name, _some(set(running[agent.pk]))) for agent in fitting[:_MOST_NAMES]]
+    said = [f"{agent} is busy with {studies}{_and_more(further)}" for agent, (studies, further) in named]
     more = len(fitting) - len(said)
-    return f"{TURN}: {'; '.join(said)}{f'; and {more} more are busy' if more else ''}."
+    text = f"{TURN}: {'; '.join(said)}{f'; and {more} more are busy' if more else ''}."
+    agents: list[JsonValue] = [
+        {"agent": agent, "studies": studies, "more": further} for agent, (studies, further) in named
+    ]
+    return Reason(text, "agents_busy", agents=agents, more=more)
 
 
 def _fitting(study: Study, online: Sequence[Agent]) -> list[Agent]:
@@ -162,10 +174,14 @@ def _running(principal: Principal, online: Sequence[Agent]) -> dict[int, list[st
     return found
 
 
-def _some(names: set[str]) -> str:
+def _some(names: set[str]) -> tuple[str, int]:
+    """Return the first names, and how many more there are."""
     listed = sorted(names)
-    more = len(listed) - _MOST_NAMES
-    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(listed[:_MOST_NAMES]), max(0, len(listed) - _MOST_NAMES)
+
+
+def _and_more(count: int) -> str:
+    return f" and {count} more" if count else ""
 
 
 def _write(found: Study, reason: str) -> None:
@@ -173,8 +189,8 @@ def _write(found: Study, reason: str) -> None:
     with suppress(Deleted), changing(principal, found.pk, "trial.wait", detail={"reason": reason}) as work:
         for trial in actions.waiting_trials(work, _MOST_TRIALS):
             if _is_news(trial.reason, reason):
-                trial.reason = reason
-                actions.touch_trial(work, trial, "reason")
+                trial.explain(reason)
+                actions.touch_trial(work, trial, "reason", "reason_data")
 
 
 def _is_news(before: str, reason: str) -> bool:
@@ -182,5 +198,5 @@ def _is_news(before: str, reason: str) -> bool:
     return before != reason and (not before or before.startswith((NO_AGENT, TURN)))
 
 
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "nothing"
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"

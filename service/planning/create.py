@@ -10,6 +10,7 @@ from django.db import IntegrityError
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
+from service.core.reasons import Reason, stored
 from service.matching import records
 from service.notices import notices
 from service.planning.component_check import SpaceCheck, places_of, takes_all
@@ -110,6 +111,7 @@ def _create(
             Study(
                 name=name,
                 spec=spec.stored(),
+                choice_reason_data=None if spec.choice is None else stored(spec.choice.reason),
                 request_id=request_id or None,
                 component=execution.component if execution else "",
                 digest=execution.digest if execution else "",
@@ -165,7 +167,8 @@ def update_state(principal: Principal, name: str, state: str, *, reason: str = "
             actions.step_study(work, wanted, reason)
             if wanted in _WITHDRAWN:
                 notices.study_ended(work)
-                actions.withdraw_trials(work, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
+                why = reason or Reason(f"The study was {wanted.lower()}.", "study_ended", state=wanted.value)
+                actions.withdraw_trials(work, _WITHDRAWN[wanted], why)
                 ending.recommend(work)
             top_up(work)
         return work.study

@@ -16,6 +16,7 @@ from django.db.models import Count
 from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import StudyState, TrialState
 from service.core.ranges import with_ranges
+from service.core.reasons import Reason
 from service.planning.census import Census
 from service.planning.component_check import SpaceCheck, takes_all
 from service.studies import actions, selectors, specs
@@ -32,7 +33,10 @@ from service.trials.models import DesignerState
 from service.trials.topup import top_up
 from service.tuner.contextual import tuner_for
 
-WITHDRAWN = "A change of the study's ranges came before the trial ran, and the trial lies outside the new ranges."
+WITHDRAWN = Reason(
+    "A change of the study's ranges came before the trial ran, and the trial lies outside the new ranges.",
+    "outside_new_ranges",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from service.core.estimates import mean
 from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
+from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies import noise
@@ -88,7 +89,11 @@ class Limit(Pruning):
 
     def prune(self, running: Running) -> str | None:
         most = self.number("seconds")
-        return f"It ran for longer than {most:g} s." if running.seconds > most else None
+        return (
+            Reason(f"It ran for longer than {most:g} s.", "ran_too_long", seconds=most)
+            if running.seconds > most
+            else None
+        )
 
 
 class Default(Pruning):
@@ -108,7 +113,9 @@ class Default(Pruning):
         if not self._seconds or self.problem.space.key(running.configuration) == self._key:
             return None
         most = self.number("factor") * statistics.median(self._seconds)
-        return f"It ran for longer than the default's {most:.4g} s." if running.seconds > most else None
+        if running.seconds <= most:
+            return None
+        return Reason(f"It ran for longer than the default's {most:.4g} s.", "ran_longer_than_default", seconds=most)
 
 
 class Estimator(Pruning):
@@ -135,7 +142,10 @@ class Estimator(Pruning):
         if self._most is None:
             self._most = noise.estimate(name, self._seconds, {"q": self.options["q"]}, self._at_least)
         most = self._most
-        return f"It ran for longer than the {name} of {most:.4g} s." if running.seconds > most else None
+        if running.seconds <= most:
+            return None
+        text = f"It ran for longer than the {name} of {most:.4g} s."
+        return Reason(text, "ran_longer_than_estimate", estimator=name, seconds=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,8 @@ class Median(Pruning):
         others = [best for other in self._curves if (best := other.best_until(step)) is not None]
         if len(others) < _LEAST_OTHERS or curve.best[-1] <= statistics.median(others):
             return None
-        return f"At step {step} it was worse than the median of {len(others)} other trials."
+        text = f"At step {step} it was worse than the median of {len(others)} other trials."
+        return Reason(text, "worse_than_median", step=step, trials=len(others))
 
 
 class Asha(Pruning):
@@ -219,7 +230,8 @@ class Asha(Pruning):
         count = len(others) + 1
         if count < reduction or bisect.bisect_left(others, own) < count // reduction:
             return None
-        return f"At step {rungs[-1]} it was not among the best 1 in {reduction}."
+        text = f"At step {rungs[-1]} it was not among the best 1 in {reduction}."
+        return Reason(text, "not_among_best", step=rungs[-1], reduction=reduction)
 
     def _reached(self, curve: _Curve) -> list[int]:
         """Return the rungs that a trial has reached, ascending."""
@@ -258,7 +270,8 @@ class Wilcoxon(Pruning):
         p = signed_rank(differences)
         if p >= self.number("p"):
             return None
-        return f"It is worse than the best trial over {len(differences)} steps (p = {p:.2g})."
+        text = f"It is worse than the best trial over {len(differences)} steps (p = {p:.2g})."
+        return Reason(text, "worse_than_best", steps=len(differences), p=p)
 
 
 def signed_rank(differences: Sequence[float]) -> float:

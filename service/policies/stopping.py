@@ -16,6 +16,7 @@ from service.core.estimates import mean
 from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
+from service.core.reasons import Reason, joined
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 
@@ -176,7 +177,7 @@ class Combined(StoppingRule):
         reasons = [reason for reason in found if reason is not None]
         if self.word == "any":
             return reasons[0] if reasons else None
-        return " ".join(reasons) if len(reasons) == len(found) else None
+        return joined(reasons) if len(reasons) == len(found) else None
 
     def to_json(self) -> dict[str, JsonValue]:
         return {self.word: [rule.to_json() for rule in self.rules]}
@@ -240,24 +241,31 @@ def _number(options: Options, name: str) -> float:
 
 def _trials(progress: Progress, options: Options) -> str | None:
     done = progress.history.trials
-    return f"{done} trials are done." if done >= _number(options, "trials") else None
+    if done < _number(options, "trials"):
+        return None
+    return Reason(f"{done} trials are done.", "trials_done", trials=done)
+
+
+def node_hours_used(most: float) -> Reason:
+    """Return the reason to end a search that has used its node-hours."""
+    return Reason(f"{most:g} node-hours are used.", "node_hours_used", hours=most)
 
 
 def _seconds(progress: Progress, options: Options) -> str | None:
     most = _number(options, "seconds")
-    return f"{most:g} s have passed." if progress.seconds >= most else None
+    return Reason(f"{most:g} s have passed.", "seconds_passed", seconds=most) if progress.seconds >= most else None
 
 
 def _node_hours(progress: Progress, options: Options) -> str | None:
     most = _number(options, "hours")
-    return f"{most:g} node-hours are used." if progress.node_hours >= most else None
+    return node_hours_used(most) if progress.node_hours >= most else None
 
 
 def _reference(progress: Progress, options: Options) -> str | None:
     value = _number(options, "value")
     goal = float(progress.history.problem.signs()[0]) * value
     reached = min(progress.history.bests(), default=math.inf) <= goal
-    return f"The reference of {value:g} is reached." if reached else None
+    return Reason(f"The reference of {value:g} is reached.", "reference_reached", value=value) if reached else None
 
 
 def _default_share(progress: Progress, options: Options) -> str | None:
@@ -265,7 +273,8 @@ def _default_share(progress: Progress, options: Options) -> str | None:
     default = history.default()
     if default is None or min(history.bests(), default=math.inf) > default - percent / 100 * abs(default):
         return None
-    return f"The best is at least {percent:g} % better than the default."
+    text = f"The best is at least {percent:g} % better than the default."
+    return Reason(text, "better_than_default", percent=percent)
 
 
 def _best_improvement(progress: Progress, options: Options) -> str | None:
@@ -292,7 +301,8 @@ def _improvement(
         return None
     if before > now and before - now >= threshold * abs(before):
         return None
-    return f"The {word} has improved by less than {100 * threshold:g} % over {trials} trials."
+    text = f"The {word} has improved by less than {100 * threshold:g} % over {trials} trials."
+    return Reason(text, "hardly_improves", of=word, percent=100 * threshold, trials=trials)
 
 
 def _count_movement(progress: Progress, options: Options) -> str | None:
@@ -300,7 +310,8 @@ def _count_movement(progress: Progress, options: Options) -> str | None:
     last = progress.history.keys()[-trials:]
     if len(last) < trials or len(set(last)) >= least:
         return None
-    return f"The last {trials} trials were of {len(set(last))} configurations."
+    text = f"The last {trials} trials were of {len(set(last))} configurations."
+    return Reason(text, "few_configurations", trials=trials, configurations=len(set(last)))
 
 
 def _distance_movement(progress: Progress, options: Options) -> str | None:
@@ -311,14 +322,17 @@ def _distance_movement(progress: Progress, options: Options) -> str | None:
         return None
     rows = Encoding(progress.history.problem.space).encode(last)
     steps = np.sqrt((np.diff(rows, axis=0) ** 2).sum(1) / max(rows.shape[1], 1))
-    return f"The last {trials} trials are close to each other." if float(steps.max()) < threshold else None
+    if float(steps.max()) >= threshold:
+        return None
+    return Reason(f"The last {trials} trials are close to each other.", "trials_are_close", trials=trials)
 
 
 def _remaining(progress: Progress, options: Options) -> str | None:
     if progress.remaining is None or progress.noise is None:
         return None
     below = progress.remaining < _number(options, "factor") * progress.noise
-    return "The expected remaining gain is less than the noise of a measurement." if below else None
+    text = "The expected remaining gain is less than the noise of a measurement."
+    return Reason(text, "gain_below_noise") if below else None
 
 
 _PATIENCE = Option(

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 
 from service.core.errors import NotFound
 from service.core.lifecycle import StudyState, TrialState, check_step
+from service.core.reasons import stored
 from service.core.space import Configuration
 from service.studies.change import Work
 from service.studies.models import Operation, Study, Trial
@@ -34,12 +35,26 @@ _select_waiting = Select(
     Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s", extra=_MEASURED_ON
 )
 _select_places = Select(Trial, "id = %s", extra=_MEASURED_ON)
-_start_trials = Update(Trial, "state", "agent", "client_id", "reason", "revision", "started_at", "leased_until")
+_start_trials = Update(
+    Trial, "state", "agent", "client_id", "reason", "reason_data", "revision", "started_at", "leased_until"
+)
 _lease_trials = Update(Trial, "revision", "started_at", "leased_until")
-_begin_trial = Update(Trial, "revision", "reason", "node", "started_at")
+_begin_trial = Update(Trial, "revision", "reason", "reason_data", "node", "started_at")
 _update_trial = Update(
     Trial,
-    *("state", "revision", "reason", "metrics", "agent", "node", "doubt", "machine", "attempt", "seconds"),
+    *(
+        "state",
+        "revision",
+        "reason",
+        "reason_data",
+        "metrics",
+        "agent",
+        "node",
+        "doubt",
+        "machine",
+        "attempt",
+        "seconds",
+    ),
     *("started_at", "finished_at", "leased_until"),
 )
 
@@ -92,6 +107,7 @@ def add_trials(
             metrics=None if metrics is None else dict(metrics),
             origin=origin,
             reason=reason,
+            reason_data=stored(reason),
             client_id=client.name,
             leased_until=_lease_end(work, client),
             revision=revision,
@@ -143,7 +159,8 @@ def measured_on(principal: Principal, trial: Trial) -> list[str]:
 def begin_trial(work: Work, trial: Trial, node: str) -> None:
     """Note that a trial that has been ACTIVE since it was leased begins to run now, on this node."""
     trial.started_at = work.time
-    trial.node, trial.reason = node, ""
+    trial.node = node
+    trial.explain("")
     trial.revision = work.revise()
     _begin_trial(work.principal, trial)
 
@@ -167,7 +184,7 @@ def step_trial(
     _count(work.study, TrialState(trial.state), -1)
     _count(work.study, state, 1)
     trial.state = state
-    trial.reason = reason
+    trial.explain(reason)
     if metrics is not None:
         trial.metrics = dict(metrics)
     if state in OPEN_STATES:
@@ -185,7 +202,8 @@ def start_trials(work: Work, trials: Sequence[Trial], *, agent: str = "", client
     for trial in trials:
         check_step("trial", TrialState(trial.state), TrialState.ACTIVE)
         work.note(f"trial/{trial.number}", {"state": trial.state}, {"state": TrialState.ACTIVE, **taker})
-        trial.state, trial.reason = TrialState.ACTIVE, ""
+        trial.state = TrialState.ACTIVE
+        trial.explain("")
         trial.agent, trial.client_id = agent, client.name
         trial.revision, trial.started_at, trial.leased_until = revision, work.time, until
     _start_trials(work.principal, *trials)
@@ -223,7 +241,7 @@ def step_study(work: Work, state: StudyState, reason: str = "") -> None:
     work.note("study", {"state": study.state}, {"state": state, "reason": reason})
     work.revise()
     study.state = state
-    study.state_reason = reason
+    study.explain(reason)
 
 
 def withdraw_trials(work: Work, states: Sequence[TrialState], reason: str) -> None:
@@ -252,7 +270,13 @@ def withdraw_outside(work: Work, numbers: Sequence[int], reason: str) -> None:
 
 
 def _withdraw(work: Work, trials: QuerySet[Trial], reason: str, **which: object) -> int:
-    ended = trials.update(state=TrialState.FAILED, reason=reason, revision=work.revise(), finished_at=work.time)
+    ended = trials.update(
+        state=TrialState.FAILED,
+        reason=reason,
+        reason_data=stored(reason),
+        revision=work.revise(),
+        finished_at=work.time,
+    )
     if ended:
         work.note("trials", which, {"state": TrialState.FAILED, "reason": reason, "trials": ended})
     return ended

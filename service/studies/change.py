@@ -46,6 +46,7 @@ _LARGEST_NUMBER = 2**31 - 1
 _COLUMNS = (
     "state",
     "state_reason",
+    "state_reason_data",
     "revision",
     "next_number",
     "cursor",
@@ -60,7 +61,7 @@ _COLUMNS = (
     "final_check",
     "verdict",
 )
-_JSON = ("final_check", "verdict")
+_JSON = ("state_reason_data", "final_check", "verdict")
 # Names of columns alone; values are parameters.
 _CONCLUDE = f"""
 WITH stamped AS (

@@ -11,6 +11,7 @@ from django.db.models.expressions import CombinedExpression, RawSQL
 from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
+from service.core.reasons import restored
 from service.studies.conditions import NAMES, column
 from service.studies.models import Study, Trial
 from service.studies.selectors import check_states
@@ -80,7 +81,14 @@ def failures(principal: Principal, study: Study) -> list[Failure]:
     """Return the reasons why trials of a study gave no result, the most frequent first."""
     ended = access.rows(Trial, principal).filter(study_id=study.pk, state__in=_WITHOUT_RESULT)
     counted = ended.values("state", "reason").annotate(count=Count("pk"), first=Min("number"), last=Max("number"))
-    return [Failure(**found) for found in counted.order_by("-count", "first")[:_MOST_REASONS]]
+    found = list(counted.order_by("-count", "first")[:_MOST_REASONS])
+    # The type json cannot be grouped, so each group has the code of its first trial.
+    firsts = access.rows(Trial, principal).filter(study_id=study.pk, number__in=[one["first"] for one in found])
+    data = dict(firsts.values_list("number", "reason_data"))
+    return [
+        Failure(one["state"], restored(one["reason"], data.get(one["first"])), one["count"], one["first"], one["last"])
+        for one in found
+    ]
 
 
 def _ordered(found: QuerySet[Trial], space: EditedSpace, order: str, descending: bool) -> QuerySet[Trial]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.core.errors import Conflict
 from service.core.lifecycle import StudyState
+from service.core.reasons import Reason
 from service.studies.change import Snapshot
 from service.studies.models import Study
 from service.studies.specs import budget_of
@@ -56,14 +57,15 @@ def spent(study: Study) -> str | None:
     most = budget_of(study).max_trials
     if most is None or study.finished_count - study.added_count < most:
         return None
-    return f"All {most} trials of the budget are done."
+    return Reason(f"All {most} trials of the budget are done.", "budget_done", trials=most)
 
 
 def over(found: Snapshot) -> str | None:
     """Return why the search of a study is over if its time is used up."""
     if found.study.deadline is None or found.study.deadline > found.time:
         return None
-    return f"The time budget of {budget_of(found.study).max_seconds:g} s is over."
+    seconds = budget_of(found.study).max_seconds
+    return Reason(f"The time budget of {seconds:g} s is over.", "time_over", seconds=seconds)
 
 
 def awaiting(study: Study) -> Conflict:

@@ -12,6 +12,7 @@ from django.db.models.functions import Least, Now
 
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
+from service.core.reasons import Reason
 from service.studies import actions, selectors
 from service.studies.change import Deleted, Work, changing
 from service.studies.isolated import isolated
@@ -97,7 +98,10 @@ def expire(late: Sequence[tuple[int, int, int]]) -> None:
 
 
 def _reason(work: Work, trial: Trial) -> str:
-    limit, client = work.spec.trial_timeout_seconds, f"Client {trial.client_id!r}" if trial.client_id else "The client"
+    name, limit = trial.client_id, work.spec.trial_timeout_seconds
+    client = f"Client {name!r}" if name else "The client"
     if limit is not None and trial.started_at and work.time - trial.started_at >= timedelta(seconds=limit):
-        return f"{client} has reported no result within the trial_timeout of {limit:g} s."
-    return f"{client} has reported no result, and has stopped sending heartbeats."
+        text = f"{client} has reported no result within the trial_timeout of {limit:g} s."
+        return Reason(text, "client_too_slow", client=name, seconds=limit)
+    text = f"{client} has reported no result, and has stopped sending heartbeats."
+    return Reason(text, "client_silent", client=name)

@@ -9,6 +9,7 @@ from django.db.models import Max, Min
 
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState
+from service.core.reasons import Reason, restored
 from service.studies import actions
 from service.studies.change import Work, changing
 from service.studies.models import Study, Trial
@@ -43,7 +44,8 @@ def check_study(
         if _is_known(work, policy if given else None, request_id):
             return study
         expect_checkable(work.spec, policy)
-        reason = study.state_reason or "The study was completed."
+        ended = Reason("The study was completed.", "study_ended", state=StudyState.COMPLETED.value)
+        reason = restored(study.state_reason, study.state_reason_data) or ended
         reopen(work)
         ending.begin_check(work, reason, policy, request_id)
         work.detail = policy

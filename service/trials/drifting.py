@@ -13,6 +13,7 @@ from dataclasses import replace
 from service.algorithms.start import default_first
 from service.core.context import context_words
 from service.core.lifecycle import StudyState, TrialState
+from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.policies import drift
 from service.studies import actions
@@ -73,7 +74,8 @@ def _note(work: Work, configuration: Configuration) -> None:
     study.cursor, study.exhausted = 0, False
     work.revise()
     words = context_words(context)
-    study.state_reason = f"The system has changed with {words} before trial {study.next_number}: it is measured again."
+    text = f"The system has changed with {words} before trial {study.next_number}: it is measured again."
+    study.explain(Reason(text, "drift", context=words, trial=study.next_number))
     work.action, work.target = "study.drift", ""
     work.detail = {**record.to_json(), "configuration": configuration}
     default = default_first(spec.problem.within(context).space)

@@ -17,6 +17,7 @@ from service.algorithms.base import NOTHING_FIXED
 from service.core.context import context_key, context_words
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
+from service.core.reasons import Reason, joined, restored, stored
 from service.core.space import Configuration, Scalar
 from service.matching import records
 from service.notices import notices
@@ -34,7 +35,9 @@ from service.tuner.recommendation import ContextTable, Recommendation
 from service.tuner.verdict import Level
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
-EXHAUSTED = "Every configuration of the space has been measured."
+EXHAUSTED = Reason("Every configuration of the space has been measured.", "exhausted")
+_OVER = Reason("The search was over before it ran.", "search_over")
+_NOTHING_MEASURED = Reason("Nothing was measured.", "nothing_measured")
 
 
 def check_searching(study: Study, what: str) -> None:
@@ -66,7 +69,7 @@ def end_search(work: Work, reason: str, recommended: Recommendation | ContextTab
     """
     study = work.study
     if study.requested_count:
-        actions.withdraw_trials(work, [TrialState.REQUESTED], "The search was over before it ran.")
+        actions.withdraw_trials(work, [TrialState.REQUESTED], _OVER)
     study.deadline = None
     if not budget.check_follows(work):
         actions.step_study(work, StudyState.COMPLETED, reason)
@@ -83,7 +86,13 @@ def end_search(work: Work, reason: str, recommended: Recommendation | ContextTab
 def begin_check(work: Work, reason: str, policy: Mapping[str, JsonValue] | None, request_id: str = "") -> None:
     """Have the final check follow as soon as no trial is open. `policy`: None for the settings of the spec."""
     study = work.study
-    begun: dict[str, object] = {"reason": reason, "best": None, "trials": 0, "after": study.trial_count}
+    begun: dict[str, object] = {
+        "reason": reason,
+        "reason_data": stored(reason),
+        "best": None,
+        "trials": 0,
+        "after": study.trial_count,
+    }
     study.final_check = (
         begun | ({"policy": dict(policy)} if policy else {}) | ({"request_id": request_id} if request_id else {})
     )
@@ -124,7 +133,7 @@ def take_best(work: Work, found: Recommendation | ContextTable | None) -> None:
     else:
         best = None if found is None else found.configuration
     if best is None:
-        actions.step_study(work, StudyState.COMPLETED, f"{study.final_check['reason']} Nothing was measured.")
+        actions.step_study(work, StudyState.COMPLETED, joined([_end_reason(study), _NOTHING_MEASURED]))
         notices.study_ended(work)
         return
     study.final_check = {**study.final_check, "best": best}
@@ -226,7 +235,7 @@ def _conclude_several(work: Work, best: list[Configuration]) -> None:
     with tuners.borrowed(work) as (learner, _):
         checked = learner.tuner.checked_members(best, check_policy(work))
     study.verdict = checked.to_json()
-    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    actions.step_study(work, StudyState.COMPLETED, _end_reason(study))
     notices.study_ended(work, checked.text if checked.level is Level.PROVEN else "")
 
 
@@ -237,7 +246,7 @@ def _conclude_contexts(work: Work, best: list[Configuration]) -> None:
         assert isinstance(learner.tuner, ContextualTuner)
         checked = learner.tuner.checked_contexts(best, check_policy(work))
     study.verdict = {"contexts": [one.to_json() for one in checked], "trials": study.final_check["trials"]}
-    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    actions.step_study(work, StudyState.COMPLETED, _end_reason(study))
     context = work.spec.problem.context
     gains = [
         f"{context_words(context.of(one.configuration))}: {one.result.text}" for one in checked if one.result.proven
@@ -285,11 +294,17 @@ def _complete_checked(work: Work, best: Configuration) -> None:
     """Complete a study whose final check is over, and write or withdraw its record."""
     study = work.study
     assert study.final_check is not None
-    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    actions.step_study(work, StudyState.COMPLETED, _end_reason(study))
     checked = checked_of(study)
     notices.study_ended(work, checked.text if checked.proven else "")
     proof = records.Proof(best, checked.gain, checked.low, checked.high) if checked.proven else None
     records.settle(work.principal, study, proof)
+
+
+def _end_reason(study: Study) -> str:
+    """Return why the search ended before the final check."""
+    assert study.final_check is not None
+    return restored(study.final_check["reason"], study.final_check.get("reason_data"))
 
 
 def checked_of(study: Study) -> CheckResult:

@@ -11,6 +11,7 @@ from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
+from service.core.reasons import Reason, data_of
 from service.notices import notices
 from service.studies import actions, selectors
 from service.studies.change import Work, changing
@@ -256,12 +257,14 @@ def _pause_where_nothing_works(work: Work, trial: Trial) -> None:
             break
         count += 1
     if count and count % MOST_SAME_FAILURES == 0:
-        actions.step_study(
-            work,
-            StudyState.PAUSED,
-            f"{count} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
-            " Remove that cause, or exclude such configurations, and resume the study.",
+        kind = _kind(trial.reason)
+        text = (
+            f"{count} trials in a row are {trial.state} for the same reason: {kind}"
+            " Remove that cause, or exclude such configurations, and resume the study."
         )
+        cause = data_of(trial.reason, trial.reason_data)
+        reason = Reason(text, "failures_in_row", trials=count, state=str(trial.state), reason=kind, cause=cause)
+        actions.step_study(work, StudyState.PAUSED, reason)
         notices.study_failed(work)
 
 

@@ -8,6 +8,7 @@ from django.db import Error as DatabaseError
 
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
+from service.core.reasons import Reason
 from service.notices import notices
 from service.studies import actions
 from service.studies.change import Snapshot, Work
@@ -19,7 +20,7 @@ from service.trials import budget, ending, messages
 from service.trials.quotas import meter
 from service.trials.supply import supply
 
-NO_ROOM = "Fewer trials run at once than could: the tenant's limits leave no room for more."
+NO_ROOM = Reason("Fewer trials run at once than could: the tenant's limits leave no room for more.", "no_room")
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ def top_up(work: Work) -> None:
 def pause_for(work: Work, error: Exception | str) -> None:
     """Pause a study on agents whose algorithm failed, because it would fail again and again."""
     message = error if isinstance(error, str) else describe(error)
-    actions.step_study(work, StudyState.PAUSED, f"No suggestion could be computed: {message}")
+    reason = Reason(f"No suggestion could be computed: {message}", "no_suggestion", message=message)
+    actions.step_study(work, StudyState.PAUSED, reason)
     notices.study_failed(work)
 
 
@@ -77,7 +79,7 @@ def deficit(found: Snapshot) -> int:
 def _note_room(study: Study, lacking: bool) -> None:
     """Say on the study that its tenant's limits hold it up, or remove that again."""
     if study.state == StudyState.ACTIVE and lacking != (study.state_reason == NO_ROOM):
-        study.state_reason = NO_ROOM if lacking else ""
+        study.explain(NO_ROOM if lacking else "")
 
 
 def _is_exhausted(study: Study) -> bool:

@@ -24,6 +24,7 @@ from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies.pruning import Running, Step
+from service.policies.stopping import node_hours_used
 from service.studies.actions import OPEN_STATES
 from service.studies.change import Snapshot
 from service.studies.models import Measurement, Study, Trial
@@ -58,7 +59,7 @@ class Learner:
         """Return why the search is to end; None if it goes on."""
         most = budget_of(found.study).max_node_hours
         if most is not None and self.hours >= most:
-            return f"{most:g} node-hours are used."
+            return node_hours_used(most)
         if found.study.searching_since is not None:
             # Its rules have ended the search once, and a user has given it more budget since.
             return None

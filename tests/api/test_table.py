@@ -91,8 +91,8 @@ def test_failures_are_counted_by_their_reason(api: Api, table: str) -> None:
     api.ok("POST", "/studies/s/suggestions", {"count": 1})
     api.ok("POST", "/studies/s/trials/6/fail", {"infeasible": True, "reason": "does not build"})
     assert api.ok("GET", "/studies/s/failures")["failures"] == [
-        {"state": "INFEASIBLE", "reason": "does not build", "count": 2, "first": 4, "last": 6},
-        {"state": "FAILED", "reason": "the node died", "count": 1, "first": 5, "last": 5},
+        {"state": "INFEASIBLE", "reason": "does not build", "reason_data": None, "count": 2, "first": 4, "last": 6},
+        {"state": "FAILED", "reason": "the node died", "reason_data": None, "count": 1, "first": 5, "last": 5},
     ]
 
 

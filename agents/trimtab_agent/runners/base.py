@@ -153,6 +153,9 @@ class JobResult:
     machine: str = ""
     # the first steps (supervisor.supervise), each with its begin and end in seconds since 1970
     steps: Sequence[tuple[str, float, float]] = ()
+    # a code and values for the first line of the reason, from which the console makes other languages; "": none
+    reason_code: str = ""
+    reason_values: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

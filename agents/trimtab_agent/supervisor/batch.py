@@ -64,7 +64,8 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
     if result["outcome"] not in ("completed", "cancelled"):
         time.sleep(SIGNAL_TIME)
         if signals.stopped:
-            result = {**result, "outcome": "cancelled", "reason": "cancelled", "metrics": {}}
+            result |= {"outcome": "cancelled", "reason": "cancelled", "metrics": {}}
+            result |= {"reason_code": "", "reason_values": {}}
     os.chdir("/")
     if result["outcome"] == "cancelled" and not is_there(folder, "cancel"):
         # The scheduler has ended the job, not the agent. The job's state says why, and it may be restarted.

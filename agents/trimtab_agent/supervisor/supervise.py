@@ -31,11 +31,13 @@ MOST_STEPS = 50
 
 
 class TrialOverError(Exception):
-    """The trial has ended without metrics."""
+    """The trial has ended without metrics. `code` and `values` stand for the first line of `reason`."""
 
-    def __init__(self, outcome: str, reason: str) -> None:
+    def __init__(self, outcome: str, reason: str, code: str = "", **values: object) -> None:
         self.outcome = outcome
         self.reason = reason
+        self.code = code
+        self.values = {name: str(value) for name, value in values.items()}
         super().__init__(reason)
 
 
@@ -140,11 +142,14 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Run the trial and return the fields of runners.base.JobResult."""
         outcome, reason, metrics = "completed", "", {}
+        code: str = ""
+        values: dict[str, str] = {}
         try:
             self._build()
             metrics = self._measure()
         except TrialOverError as verdict:
             outcome, reason = verdict.outcome, verdict.reason
+            code, values = verdict.code, verdict.values
         except Exception as error:  # noqa: BLE001  any error must end the trial with a reason
             outcome, reason = "failed", f"the trial's supervisor failed: {type(error).__name__}: {error}"
         finally:
@@ -152,7 +157,7 @@ class Supervisor:
             if self.build_lock is not None:
                 os.close(self.build_lock)
         if self.signals.stopped and outcome != "completed":
-            outcome, reason = "cancelled", "cancelled"
+            outcome, reason, code, values = "cancelled", "cancelled", "", {}
         if self.elapsed:
             for remark in (*quiet.setting(self.cpus).values(), *self.doubts.values()):
                 self.log.add(f"[warning: {remark}]\n".encode())
@@ -162,6 +167,8 @@ class Supervisor:
         return {
             "outcome": outcome,
             "reason": reason,
+            "reason_code": code,
+            "reason_values": values,
             "metrics": metrics,
             "elapsed": self.elapsed,
             "node": self.node,
@@ -209,12 +216,13 @@ class Supervisor:
             left = deadline - time.monotonic()
             ended = self._step("build", argv, build["env"], build["entry"], seconds=left)
             if ended.timed_out:
-                raise TrialOverError(
-                    "infeasible", self._with_output(f"build: did not end within {build['timeout']:g} s")
-                )
+                most = f"{build['timeout']:g}"
+                text = self._with_output(f"build: did not end within {most} s")
+                raise TrialOverError("infeasible", text, "build_too_slow", seconds=most)
             if ended.code != 0:
                 outcome = "failed" if ended.code in self.spec["failed_exit_codes"] else "infeasible"
-                raise TrialOverError(outcome, self._with_output(f"build: {argv[0]} {ended.reported()}"))
+                text = self._with_output(f"build: {argv[0]} {ended.reported()}")
+                raise TrialOverError(outcome, text, "build_failed", program=argv[0], exit_code=ended.code)
 
     def _measure(self) -> dict[str, float]:
         spec = self.spec
@@ -224,12 +232,12 @@ class Supervisor:
             for argv in spec["header"]:
                 ended = self._step("header", argv, spec["base_env"], spec["work"], seconds=deadline - time.monotonic())
                 if ended.timed_out:
-                    raise TrialOverError(
-                        "failed",
-                        self._with_output(f"header: {argv[0]} did not end within the trial's {spec['timeout']:g} s"),
-                    )
+                    most = f"{spec['timeout']:g}"
+                    text = self._with_output(f"header: {argv[0]} did not end within the trial's {most} s")
+                    raise TrialOverError("failed", text, "header_too_slow", program=argv[0], seconds=most)
                 if ended.code != 0:
-                    raise TrialOverError("failed", self._with_output(f"header: {argv[0]} {ended.reported()}"))
+                    text = self._with_output(f"header: {argv[0]} {ended.reported()}")
+                    raise TrialOverError("failed", text, "header_failed", program=argv[0], exit_code=ended.code)
             ended = self._run_application(deadline)
             began = time.time()
             runs.append(self._metrics(ended.seconds, began))
@@ -265,13 +273,15 @@ class Supervisor:
         self.doubts |= watch.doubts()
         self._tell_elapsed("-")
         if ended.timed_out:
-            raise TrialOverError("infeasible", self._with_output(f"did not end within {spec['timeout']:g} s"))
+            most = f"{spec['timeout']:g}"
+            text = self._with_output(f"did not end within {most} s")
+            raise TrialOverError("infeasible", text, "application_too_slow", seconds=most)
         if ended.code in spec["failed_exit_codes"]:
-            raise TrialOverError(
-                "failed", self._with_output(f"ended with exit code {ended.code}, which `exit_codes: failed` lists")
-            )
+            text = self._with_output(f"ended with exit code {ended.code}, which `exit_codes: failed` lists")
+            raise TrialOverError("failed", text, "listed_exit_code", exit_code=ended.code)
         if ended.code != 0:
-            raise TrialOverError("infeasible", self._with_output(ended.reported()))
+            text = self._with_output(ended.reported())
+            raise TrialOverError("infeasible", text, "application_failed", exit_code=ended.code)
         return ended
 
     def _told(self, began: float) -> "Streams | None":
@@ -341,7 +351,8 @@ class Supervisor:
         if group and cgroup.memory_kills(group) > killed:
             limit = self.spec["memory_limit"] >> 20
             reason = f"{step}: out of memory: it needs more than {limit} MiB, the limit of a trial on this agent"
-            raise TrialOverError("infeasible", self._with_output(reason))
+            text = self._with_output(reason)
+            raise TrialOverError("infeasible", text, "out_of_memory", step=step, mebibytes=limit)
         return ended
 
     def _note_step(self, step: str, began: float) -> None:

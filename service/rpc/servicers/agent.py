@@ -217,6 +217,8 @@ def _settle_lease(principal: Principal, request: agent_pb2.SettleLeaseRequest) -
         outcome=converters.outcome(request.outcome),
         metrics=dict(request.metrics),
         reason=request.reason,
+        reason_code=request.reason_code,
+        reason_values=dict(request.reason_values),
         elapsed_seconds=converters.seconds_or_none(request, "elapsed"),
         node=request.node,
         doubt=request.doubt,

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from service.core.lifecycle import StudyState
+from service.core.reasons import stored
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
 
@@ -41,6 +42,10 @@ class Study(TenantOwned):
 
     state = models.CharField(max_length=16, default=StudyState.ACTIVE.value)
     state_reason = models.TextField(blank=True)
+    # What `reasons.stored` returns for it. Written together with it, by `explain`.
+    state_reason_data = ExactJSONField(null=True)
+    # The same for the reason of the spec's "algorithm_choice", which earlier versions read with exactly their keys.
+    choice_reason_data = ExactJSONField(null=True)
     revision = models.BigIntegerField(default=0)
     next_number = models.PositiveIntegerField(default=1)
     # Position in the algorithm's own sequence.
@@ -87,6 +92,10 @@ class Study(TenantOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    def explain(self, reason: str) -> None:
+        """Set the reason of the state, with its code if it has one. The change that is under way writes both."""
+        self.state_reason, self.state_reason_data = reason, stored(reason)
 
     @property
     def trial_count(self) -> int:

@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from service.core import tracing
 from service.core.lifecycle import TrialState
+from service.core.reasons import stored
 from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
@@ -29,6 +30,8 @@ class Trial(TenantOwned):
     # The final measurement; the last one for a pruned trial.
     metrics = ExactJSONField(null=True)
     reason = models.TextField(blank=True)
+    # What `reasons.stored` returns for it. Written together with it, by `explain`.
+    reason_data = ExactJSONField(null=True)
     origin = models.CharField(max_length=16)
     # The running time as the agent measured it; null: the time from started_at to finished_at counts.
     seconds = models.FloatField(null=True)
@@ -78,6 +81,10 @@ class Trial(TenantOwned):
 
     def __str__(self) -> str:
         return f"trial {self.number}"
+
+    def explain(self, reason: str) -> None:
+        """Set why the trial waits or has no result, with its code if it has one. The caller writes both columns."""
+        self.reason, self.reason_data = reason, stored(reason)
 
 
 class Measurement(TenantOwned):

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from service.core.reasons import Reason, data_of
 from service.fleet import grants, runs, waiting
 from service.fleet.models import Agent, Lease
 from service.studies.models import Study, Trial
@@ -103,7 +104,8 @@ def test_a_trial_says_why_no_agent_takes_it(
     runs.settle(principal, agent_id="agent-2", lease=grant.lease, outcome="failed", reason="disk full")
     access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
     waiting.tell()
-    assert trial(principal, name, 1).reason == "disk full", "what went wrong is worth more"
+    failed = trial(principal, name, 1)
+    assert (failed.reason, failed.reason_data) == ("disk full", None), "what went wrong is worth more"
 
 
 def test_a_trial_says_which_agent_is_busy(principal: Principal, agent: str) -> None:
@@ -117,6 +119,16 @@ def test_a_trial_says_which_agent_is_busy(principal: Principal, agent: str) -> N
     waiting.tell()
     reason = f"Waits for its turn: agent-1 is busy with {grant.study}."
     assert trial(principal, waits, 1).reason == reason
+    kept = trial(principal, waits, 1)
+    agents = [{"agent": "agent-1", "studies": grant.study, "more": 0}]
+    busy = {"code": "agents_busy", "values": {"agents": agents, "more": 0}}
+    assert data_of(kept.reason, kept.reason_data) == busy
+    said = waiting.standing(principal, study(principal, waits)).reason
+    assert isinstance(said, Reason)
+    assert said.data == {
+        "code": "joined",
+        "values": {"parts": [busy, {"code": "place_in_queue", "values": {"place": 1}}]},
+    }
     third, other = create(principal), create(principal, component="other")
     assert waiting.standing(principal, study(principal, waits)) == waiting.Standing(
         f"{reason} It is next in the queue.", 1

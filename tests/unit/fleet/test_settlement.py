@@ -8,6 +8,7 @@ import pytest
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput
+from service.core.reasons import data_of
 from service.fleet import heartbeats, leases, runs
 from service.fleet.models import Lease
 from service.planning.create import update_state
@@ -180,3 +181,16 @@ def test_leases_belong_to_their_agent(principal: Principal, agent: str) -> None:
         ),
     )
     assert heartbeats.renew(principal, agent_id="agent-2", leases=[grant.lease]).lost == [grant.lease]
+
+
+def test_an_agents_reason_keeps_its_code(principal: Principal, agent: str) -> None:
+    create(principal)
+    text = "ended with exit code 3\nno such file"
+    [grant] = acquire(principal)
+    settle(principal, grant, "infeasible", reason=text, reason_code="application_failed", reason_values={"code": "3"})
+    ended = trial(principal, grant.study, grant.trial)
+    assert data_of(ended.reason, ended.reason_data) == {"code": "application_failed", "values": {"code": "3"}}
+    [grant] = acquire(principal)
+    settle(principal, grant, "infeasible", reason=text, reason_code="no code", reason_values={"code": "3"})
+    ended = trial(principal, grant.study, grant.trial)
+    assert (ended.reason, ended.reason_data) == (text, None)

@@ -10,6 +10,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from service.core.reasons import Reason, data_of
+
 # The allowed values for the message of InvalidInput ("Use ..."), in place of REST framework's sentences.
 _WHOLE = "a whole number"
 _ALLOWED: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
@@ -73,6 +75,33 @@ class ObjectField(serializers.JSONField):
         if not isinstance(data, dict):
             raise serializers.ValidationError("an object")
         return super().to_internal_value(data)
+
+
+class ReasonDataSerializer(serializers.Serializer[Any]):
+    """The code of a reason, and the values that complete it. They replace the first line of its text."""
+
+    code = serializers.CharField(help_text="An interface, as error codes are. A later version may have further codes.")
+    values = ObjectField()
+
+
+# An annotation in place of a subclass, whose schema would be an object that is never null.
+@extend_schema_field(ReasonDataSerializer(allow_null=True))
+class ReasonDataField(serializers.Field[Any, Any, Any, Any]):
+    """Code and values of the sentence in another field of the same object; null: it has no code.
+
+    A stored sentence has them in the column of its name with `_data`.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            source="*", read_only=True, help_text=f"Code and values of `{text}`; null: a person or a program wrote it."
+        )
+        self._text = text
+
+    def to_representation(self, found: Any) -> Any:
+        """Return them as JSON."""
+        text = getattr(found, self._text)
+        return text.data if isinstance(text, Reason) else data_of(text, getattr(found, f"{self._text}_data", None))
 
 
 @extend_schema_field({"type": "object", "additionalProperties": _SCALAR})

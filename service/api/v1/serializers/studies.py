@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -13,6 +14,7 @@ from service.api.v1.serializers.fields import (
     MetricsField,
     ObjectField,
     PageQuery,
+    ReasonDataField,
     ScalarField,
     ScalarsField,
     StateField,
@@ -21,6 +23,7 @@ from service.api.v1.serializers.fields import (
 from service.api.v1.serializers.problems import ParameterSerializer, StudySpecSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import StudyState
+from service.core.reasons import restored
 from service.policies.check import FinalCheck
 from service.studies import selectors
 from service.studies.models import Study
@@ -120,6 +123,7 @@ class AlgorithmChoiceSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     reason = serializers.CharField()
+    reason_data = ReasonDataField("reason")
 
 
 class StartedFromSerializer(serializers.Serializer[Any]):
@@ -314,6 +318,7 @@ class StudySerializer(serializers.Serializer[Any]):
     spec = serializers.SerializerMethodField()
     state = StateField(StudyState)
     state_reason = serializers.CharField()
+    state_reason_data = ReasonDataField("state_reason")
     algorithm_choice = serializers.SerializerMethodField()
     search_end_reason = serializers.SerializerMethodField()
     started_from = serializers.SerializerMethodField()
@@ -348,7 +353,9 @@ class StudySerializer(serializers.Serializer[Any]):
     def get_algorithm_choice(self, study: Study) -> dict[str, Any] | None:
         """Return the choice; null if the spec names the algorithm."""
         choice = spec_of(study).choice
-        return None if choice is None else AlgorithmChoiceSerializer(choice).data
+        if choice is None:
+            return None
+        return AlgorithmChoiceSerializer(replace(choice, reason=restored(choice.reason, study.choice_reason_data))).data
 
     @extend_schema_field(StartedFromSerializer(many=True))
     def get_started_from(self, study: Study) -> Any:
@@ -433,6 +440,7 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     tags = serializers.ListField(child=serializers.CharField())
     state = StateField(StudyState)
     state_reason = serializers.CharField()
+    state_reason_data = ReasonDataField("state_reason")
     max_trials = serializers.SerializerMethodField(help_text="Null: no limit.")
     requested_count = serializers.IntegerField()
     active_count = serializers.IntegerField()

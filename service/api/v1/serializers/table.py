@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import Input, StateField, WhereField
+from service.api.v1.serializers.fields import Input, ReasonDataField, StateField, WhereField
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import TrialState
 from service.studies.sample import LEAST, MOST
@@ -65,6 +65,7 @@ class FailureSerializer(serializers.Serializer[Any]):
 
     state = StateField(TrialState)
     reason = serializers.CharField()
+    reason_data = ReasonDataField("reason")
     count = serializers.IntegerField()
     first = serializers.IntegerField(help_text="The number of the first such trial.")
     last = serializers.IntegerField()

@@ -12,9 +12,11 @@ from service.api.v1.serializers.fields import (
     MetricsField,
     ObjectField,
     PageQuery,
+    ReasonDataField,
     StateField,
 )
 from service.core.lifecycle import LeaseState, TrialState
+from service.core.reasons import data_of
 
 
 class TrialSerializer(serializers.Serializer[Any]):
@@ -25,6 +27,7 @@ class TrialSerializer(serializers.Serializer[Any]):
     params = ConfigurationField(help_text="Values of the active parameters.")
     metrics = MetricsField(allow_null=True, help_text="For a pruned trial, the last known metrics.")
     reason = serializers.CharField()
+    reason_data = ReasonDataField("reason")
     origin = serializers.ChoiceField(
         ["suggested", "replicate", "check", "default", "added", "enqueued", "earlier"],
         help_text="replicate: a policy repeated the configuration; check: the final check; enqueued: by a user;"
@@ -47,7 +50,8 @@ class TrialSerializer(serializers.Serializer[Any]):
     def to_representation(self, trial: Any) -> dict[str, Any]:
         """Return the columns unchanged, since JSON has a form for each. Separate fields would take seconds for
         thousands of trials."""
-        return {name: getattr(trial, name) for name in TRIAL_FIELDS}
+        found = {name: getattr(trial, name) for name in TRIAL_FIELDS}
+        return found | {"reason_data": data_of(trial.reason, trial.reason_data)}
 
 
 TRIAL_FIELDS = tuple(TrialSerializer().fields)
@@ -198,6 +202,7 @@ class StandingSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(
         help_text='"Waits for its turn: node-a is busy with gcc. It is third in the queue."; empty: it does not wait.'
     )
+    reason_data = ReasonDataField("reason")
     place = serializers.IntegerField(
         allow_null=True,
         help_text="Place among the studies that wait for the same agents, from 1; null: no online agent fits, or one"
