@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from trimtab.cli.connection import connect
-from trimtab.cli.output import doubts, expected, out, print_json, say, shown, table
+from trimtab.cli.output import certain, doubts, expected, out, print_json, say, shown, table
 from trimtab.fleet import BestSettings
 from trimtab.objective import Maximize
 
@@ -38,7 +38,7 @@ def _json(one: BestSettings) -> dict[str, object]:
 
 def _print(one: BestSettings) -> None:
     out.print(f"{one.application or 'first application'}, by study {one.study}", markup=False, soft_wrap=True)
-    out.print(f"Verdict: {one.verdict.text}", markup=False, soft_wrap=True)
+    out.print(f"Verdict: {certain(one.verdict)}", markup=False, soft_wrap=True)
     out.print(f"Expected: {expected(one.objective, one.verdict)}", markup=False, soft_wrap=True)
     if one.verdict.doubtful:
         out.print(doubts(one.verdict), markup=False, soft_wrap=True)

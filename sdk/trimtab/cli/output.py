@@ -184,7 +184,7 @@ def print_best(study: "Study") -> bool:
         return True
     verdict = study.verdict
     if verdict is not None:
-        out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
+        out.print(f"Verdict: {certain(verdict)}", markup=False, soft_wrap=True)
         out.print(f"Recommended: {expected(study.objectives[0], verdict)}", markup=False, soft_wrap=True)
         _print_doubts(verdict)
         chosen = table("parameter", "value")
@@ -271,6 +271,11 @@ def common_failures(study: "Study") -> list[tuple[str, int]]:
     return reasons.most_common(MOST_REASONS)
 
 
+def certain(verdict: "Verdict") -> str:
+    """Return the text of a verdict, which says itself that a gain is not proven, with the word if it is."""
+    return f"proven: {verdict.text}" if verdict.proven else verdict.text
+
+
 def _print_doubts(verdict: "Verdict | ParetoVerdict") -> None:
     if verdict.doubtful:
         out.print(doubts(verdict), markup=False, soft_wrap=True)
@@ -301,23 +306,26 @@ def _gain(one: "ObjectiveGain") -> str:
 def _print_effects(effects: "Effects") -> None:
     """Print which changes carry the gain, and the smallest configuration that keeps it."""
     out.print(f"Changes that matter: {effects.text}", markup=False, soft_wrap=True)
-    rows = table("parameter", "default", "found", "effect", "interval", "")
+    rows = table("parameter", "default", "found", "effect in %", "")
+    rows.columns[0].overflow = "fold"  # a cut name cannot be copied
+    rows.columns[3].no_wrap = True
     for one in effects.parameters:
         together = f" (together with {', '.join(one.together)})" if one.together else ""
         rows.add_row(
             Text(one.name),
             Text("-" if one.default is None else shown(one.default)),
             Text(shown(one.found)),
-            f"{_percent(one.effect)} %",
-            f"{_percent(one.low)} to {_percent(one.high)} %",
-            Text((("matters" if one.low > 0 else "harms") if one.matters else "no measurable effect") + together),
+            f"{_percent(one.effect)} ({_percent(one.low)} to {_percent(one.high)})",
+            Text((("matters" if one.low > 0 else "harms") if one.matters else "none proven") + together),
         )
     out.print(rows)
     smallest = effects.smallest
     if smallest is not None:
-        values = ", ".join(f"{name} {shown(value)}" for name, value in smallest.params.items())
+        changed = [one.name for one in effects.parameters if smallest.params.get(one.name) not in (None, one.default)]
+        values = ", ".join(f"{name} {shown(smallest.params[name])}" for name in changed)
         gain = f"{_percent(smallest.gain)} % ({_percent(smallest.low)} to {_percent(smallest.high)})"
-        out.print(f"Smallest configuration that keeps the gain, {gain}: {values}", markup=False, soft_wrap=True)
+        text = f"Smallest configuration that keeps the gain, {gain}: {values}, the rest as in the default"
+        out.print(text, markup=False, soft_wrap=True)
 
 
 def _percent(share: float) -> str:

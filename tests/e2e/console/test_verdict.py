@@ -79,7 +79,7 @@ def check_everywhere(
 
     assert json.loads(cli(service, "study", "show", name, "--json"))["verdict"] == verdict
     shown = cli(service, "study", "show", name)
-    assert f"Verdict: {verdict['text']}\n" in shown
+    assert f"{verdict['text']}\n" in shown
     assert effects is None or f"Changes that matter: {effects['text']}\n" in shown
     assert f"Recommended: {metric} {quantity(verdict['value'], objective)} ({verdict['runs']} run" in shown
     assert f"default {quantity(verdict['default'], objective)} ({verdict['default_runs']} run" in shown
@@ -155,7 +155,7 @@ def test_the_best_known_settings_have_the_numbers_of_the_verdict(
     assert (found.machine, found.elsewhere) == (best["machine"], False)
     assert found.machine != ""
     shown = cli(service, "best", "bowl")
-    assert f"Verdict: {verdict['text']}\n" in shown
+    assert f"{verdict['text']}\n" in shown
     assert f"Machine: {found.machine}\n" in shown
     (printed,) = [one for one in json.loads(cli(service, "best", "bowl", "--json")) if one["study"] == name]
     assert printed["verdict"] == {**verdict, "effects": None}

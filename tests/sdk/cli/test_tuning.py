@@ -18,7 +18,7 @@ from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell, tune_file
 from tests.sdk.conftest import make_study
 from tests.sdk.hand import agent
-from trimtab.cli.output import quantity
+from trimtab.cli.output import certain, quantity
 from trimtab.study import Study
 
 
@@ -58,7 +58,7 @@ def test_tune_from_a_file_to_the_result(
         [study] = client.list_studies(component=component)
         verdict = study.verdict
         assert verdict is not None
-        assert f"Verdict: {verdict.text}\n" in run.stdout
+        assert f"Verdict: {certain(verdict)}\n" in run.stdout
         assert verdict.default is not None
         assert f"Recommended: seconds {quantity(verdict.value, study.objectives[0])} (" in run.stdout
         assert f", default {quantity(verdict.default, study.objectives[0])} (" in run.stdout

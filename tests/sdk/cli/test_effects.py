@@ -1,0 +1,50 @@
+"""The changes that carry a gain, as `tune` and `study show` print them."""
+
+import pytest
+from rich.console import ConsoleDimensions
+
+from trimtab.cli import output
+from trimtab.method import Effects, ParameterEffect, SmallestConfiguration, Verdict, VerdictLevel
+
+LONG = "max_parallel_workers_per_gather"
+EFFECTS = Effects(
+    "1 of 3 changes keeps 92.3 % of the gain (95 %: 61.0 to 142): jit",
+    30,
+    0.2,
+    (
+        ParameterEffect(LONG, 2, 0, 0.091, -0.248, 0.581, matters=False),
+        ParameterEffect("shared_buffers", 16384, 5477, -0.209, -0.456, 0.152, matters=False),
+        ParameterEffect("jit", True, False, 10.91, 7.85, 15.04, matters=True),
+    ),
+    SmallestConfiguration(
+        {LONG: 2, "shared_buffers": 16384, "jit": False, "work_mem": 4096}, 9.05, 4.85, 15.88, 0.92, 0.61, 1.42
+    ),
+)
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.out, "size", ConsoleDimensions(80, 25))
+
+
+@pytest.mark.usefixtures("narrow")
+def test_names_are_whole_at_80_columns_and_only_changes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    output._print_effects(EFFECTS)
+    shown = capsys.readouterr().out
+    heading, _, rest = shown.partition("\n")
+    assert heading == f"Changes that matter: {EFFECTS.text}"
+    table, _, smallest = rest.partition("Smallest configuration")
+    assert all(len(line) <= 80 for line in table.splitlines())
+    row = next(line for line in table.splitlines() if line.startswith(" jit"))
+    assert row.split() == ["jit", "on", "off", "1091", "(785", "to", "1504)", "matters"]
+    # A long name may be folded, and is never cut.
+    assert "…" not in table
+    assert LONG in "".join(line[1:].split(" ")[0] for line in table.splitlines() if not line.startswith("  "))
+    assert smallest == " that keeps the gain, 905 % (485 to 1588): jit off, the rest as in the default\n"
+
+
+def test_the_word_proven_is_printed_with_a_proven_gain() -> None:
+    found = Verdict("faster by 12 % (95 %: 9 to 15)", VerdictLevel.PROVEN, 1.0, 10, 1.2, 10, 0.12, 0.09, 0.15, 20)
+    assert output.certain(found) == "proven: faster by 12 % (95 %: 9 to 15)"
+    unknown = Verdict("not yet known: ...", VerdictLevel.UNKNOWN, 1.0, 1, None, 0, None, None, None, 0)
+    assert output.certain(unknown) == "not yet known: ..."
