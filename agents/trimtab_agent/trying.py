@@ -142,12 +142,11 @@ async def _answered(work: Coroutine[object, object, Answer], runner: Runner) -> 
 
 def _print_spec(component: Component, spec: JobSpec, *, used: bool) -> None:
     for name, value in spec.params.items():
-        mark = (
-            ""
-            if value == component.parameters[name].default
-            else f"   (default {as_text(component.parameters[name].default)})"
-        )
-        print(f"{name} = {as_text(value)}{mark}")
+        parameter = component.parameters[name]
+        notes = [f"unit {parameter.unit}"] if parameter.unit else []
+        if value != parameter.default:
+            notes.append(f"default {as_text(parameter.default)}")
+        print(f"{name} = {as_text(value)}" + (f"   ({', '.join(notes)})" if notes else ""))
     for kind, commands in (
         ("build", spec.build.commands if spec.build else ()),
         ("header", spec.header),

@@ -34,7 +34,9 @@ fi
 
 # uv installs the large file of torch last
 if ! compgen -G ".venv/lib/python3*/site-packages/torch/version.py" >/dev/null; then
-    say "installing the locked dependencies into .venv: about 0.7 GB to download and 2 GB unpacked, once, mostly PyTorch"
+    size="1.0 GB to download and 2.7 GB unpacked" # with the tools for tests
+    [[ " $* " != *" --no-default-groups "* ]] || size="0.7 GB to download and 1.8 GB unpacked"
+    say "installing the locked dependencies into .venv: about $size, once, mostly PyTorch"
     $placeholders || [ -n "${TRIMTAB_TORCH_INDEX:-}" ] ||
         say "and 2 GB more to download for CUDA, because there is no C compiler with binutils, or TRIMTAB_CUDA=1 is set"
 fi
