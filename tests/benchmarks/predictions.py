@@ -72,15 +72,23 @@ def ranked(table: Table, places: dict[int, Configuration]) -> list[int]:
 
 
 def trials(
-    subject: Subject, places: dict[int, Configuration], start: Sequence[int], seed: int, default_first: bool
+    subject: Subject,
+    places: dict[int, Configuration],
+    start: Sequence[int],
+    seed: int,
+    default_first: bool,
+    gap: int = 0,
 ) -> int:
-    """Return the trials until one is near the optimum; one more than TRIALS if none is."""
+    """Return the trials until one is near the optimum; one more than TRIALS if none is.
+
+    `gap` is the number of suggestions between the first configuration of the start and the others.
+    """
     tuner = Tuner(subject.problem, Method(algorithm="gp", seed=seed, budget=TRIALS))
     visits: Counter[int] = Counter()
     waiting, cursor = list(start), 0
     for number in range(1, TRIALS + 1):
         origin = "default" if number == 1 and default_first else "enqueued"
-        if waiting:
+        if waiting and not 1 < number <= 1 + gap:
             configuration = places[waiting.pop(0)]
         else:
             answer = tuner.suggest(1, cursor=cursor)

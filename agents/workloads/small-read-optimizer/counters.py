@@ -12,7 +12,27 @@ class Run(Protocol):
 
 
 def prefetched_bytes(run: Run) -> float:
-    """Return the sum over all processes; 0 if the library was switched off or refused its settings."""
+    """Return the bytes that were prefetched; 0 if the library was switched off or refused its settings."""
+    return _total(run, "prefetched_bytes")
+
+
+def reads(run: Run) -> float:
+    """Return the number of reads that the library saw."""
+    return _total(run, "reads")
+
+
+def triggers(run: Run) -> float:
+    """Return how often the threshold was met."""
+    return _total(run, "triggers")
+
+
+def prefetches(run: Run) -> float:
+    """Return the number of zones that were requested."""
+    return _total(run, "prefetches")
+
+
+def _total(run: Run, name: str) -> float:
+    """Return the sum of a counter over all processes."""
     file = run.work / "counters"
     lines = file.read_text().splitlines() if file.exists() else []
-    return float(sum(json.loads(line)["prefetched_bytes"] for line in lines))
+    return float(sum(json.loads(line)[name] for line in lines))

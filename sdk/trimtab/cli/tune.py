@@ -1,16 +1,20 @@
 """`trimtab tune`: submit a study to the agents and follow it."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import trimtab
-from trimtab import predictions
+from trimtab import predictions, similar
 from trimtab.cli import output
 from trimtab.cli.following import TIMED_OUT, follow
 from trimtab.cli.submission import create, load
 from trimtab.errors import InvalidInput, Timeout
+from trimtab.study import Study
+
+_POLL_SECONDS = 0.5
 
 EXAMPLES = """Example of a file:
 
@@ -33,6 +37,8 @@ Examples:
 `trimtab tune flags.yaml --timeout 3600`
 
 `trimtab tune reads.yaml --model model.py`
+
+`trimtab tune reads.yaml --similar`
 """
 
 
@@ -52,6 +58,14 @@ def tune(
             dir_okay=False,
         ),
     ] = None,
+    like_earlier: Annotated[
+        bool,
+        typer.Option(
+            "--similar",
+            help="Wait for the first run of the default. Then measure early the best configurations of three earlier"
+            " studies of the component whose default had the most similar metrics.",
+        ),
+    ] = False,
     timeout: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds after which the command ends. The study continues.")
     ] = None,
@@ -74,6 +88,8 @@ def tune(
         predict = None if model is None else predictions.load(model)
         if predict is not None:
             predictions.check(described.spec)
+        if like_earlier:
+            similar.check(described.spec)
         study = create(client, described, name=name, load_if_exists=load_if_exists)
         output.say_start(study)
         if predict is not None:
@@ -82,6 +98,8 @@ def tune(
             output.say(said)
         if not any(agent.online for agent in client.list_agents()):
             output.say("No agent is online. The study starts when an agent connects.")
+        if like_earlier:
+            _begin_like_earlier(client, study)
         if detach:
             if as_json:
                 output.print_json(output.study_json(study))
@@ -103,3 +121,21 @@ def tune(
             code = 1
         if code:
             raise typer.Exit(code)
+
+
+def _begin_like_earlier(client: trimtab.Client, study: Study) -> None:
+    """Enqueue what the most similar earlier studies have found, as soon as the default has a result."""
+    output.say("Waiting for the first run of the default, to compare it with earlier studies.")
+    while not similar.default_metrics(study):
+        if study.refresh().state.finished:
+            return
+        time.sleep(_POLL_SECONDS)
+    described = study.spec.execution
+    assert described is not None  # similar.check
+    found = similar.neighbours(study, client.list_studies(component=described.component))
+    trials = similar.enqueue_best(study, found)
+    if not trials:
+        output.say("No earlier study of this component has a result to begin with.")
+        return
+    names = ", ".join(one.study for one in found)
+    output.say(f"Trials {', '.join(str(one.number) for one in trials)} are the best configurations of {names}.")
