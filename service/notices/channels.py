@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -13,11 +13,13 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError
+from django.db.models import F
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, ResourceExhausted
 from service.notices import notices
 from service.notices.models import Channel, Delivery, Kind, Medium
 from service.tenancy import access, audit, pages
+from service.tenancy.conditions import Column, select
 from service.tenancy.pages import Page
 from service.tenancy.principal import Principal
 
@@ -25,6 +27,16 @@ from service.tenancy.principal import Principal
 KINDS = tuple(kind for kind in Kind if kind is not Kind.TEST)
 _LONGEST_TARGET = 500
 _URL = re.compile(r"[!-~]+")
+# The columns of deliveries that conditions can name.
+COLUMNS: Mapping[str, Column] = {
+    "kind": Column(F("notice__kind"), "word"),
+    "study": Column(F("notice__study")),
+    "state": Column(F("state"), "word"),
+    "attempts": Column(F("attempts"), "number"),
+    "status": Column(F("status"), "number"),
+    "error": Column(F("error")),
+    "time": Column(F("created_at"), "time"),
+}
 
 
 def create(principal: Principal, medium: str, target: str, kinds: Sequence[str]) -> tuple[Channel, str]:
@@ -93,11 +105,16 @@ def every(principal: Principal) -> list[Channel]:
     return list(access.rows(Channel, principal).order_by("created_at", "id"))
 
 
-def deliveries(principal: Principal, channel_id: str, *, page_size: int = 0, page_token: str = "") -> Page[Delivery]:
-    """Return a page of a channel's deliveries with their notices, the newest first. Raises NotFound, InvalidInput."""
+def deliveries(
+    principal: Principal, channel_id: str, *, where: Sequence[str] = (), page_size: int = 0, page_token: str = ""
+) -> Page[Delivery]:
+    """Return a page of a channel's deliveries that meet all conditions, with their notices, the newest first.
+
+    Raises NotFound, InvalidInput.
+    """
     channel = get(principal, channel_id)
     rows = access.rows(Delivery, principal).filter(channel=channel).select_related("notice")
-    return pages.page(rows, "-pk", page_size, page_token)
+    return pages.page(select(rows, where, COLUMNS), "-pk", page_size, page_token)
 
 
 def _check_url(target: str) -> None:

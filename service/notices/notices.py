@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import F
 from django.db.models.functions import Greatest
 
 from service.core.errors import InvalidInput
@@ -13,12 +15,20 @@ from service.notices.models import Channel, Delivery, Kind, Notice, Reader
 from service.studies.change import Work
 from service.studies.notifications import notify_lists
 from service.tenancy import access, pages
+from service.tenancy.conditions import Column, select
 from service.tenancy.pages import Page
 from service.tenancy.principal import Principal
 
 LIST = "notices"
 # A higher number of unread notices is not counted.
 MOST_UNREAD = 100
+# The columns that conditions can name.
+COLUMNS: Mapping[str, Column] = {
+    "kind": Column(F("kind"), "word"),
+    "study": Column(F("study")),
+    "reason": Column(F("reason")),
+    "time": Column(F("created_at"), "time"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +77,13 @@ def send(principal: Principal, notice: Notice, channel: Channel) -> Delivery:
     return delivery
 
 
-def page(principal: Principal, *, page_size: int = 0, page_token: str = "") -> Listed:
-    """Return a page of notices, the newest first. Raises InvalidInput."""
+def page(principal: Principal, *, where: Sequence[str] = (), page_size: int = 0, page_token: str = "") -> Listed:
+    """Return a page of the notices that meet all conditions, the newest first. Raises InvalidInput."""
     reader = access.rows(Reader, principal).filter(actor=principal.actor).first()
     seen = reader.seen if reader else 0
     unread = access.rows(Notice, principal).filter(pk__gt=seen).order_by("pk")[:MOST_UNREAD].count()
-    return Listed(pages.page(access.rows(Notice, principal), "-pk", page_size, page_token), unread, seen)
+    found = select(access.rows(Notice, principal), where, COLUMNS)
+    return Listed(pages.page(found, "-pk", page_size, page_token), unread, seen)
 
 
 def mark_read(principal: Principal, through: int) -> None:

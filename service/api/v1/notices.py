@@ -7,14 +7,15 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.fields import PageQuery
 from service.api.v1.serializers.notices import (
     ChannelListSerializer,
     ChannelSerializer,
     CreateChannelSerializer,
     DeliveryListSerializer,
+    DeliveryQuery,
     NewChannelSerializer,
     NoticeListSerializer,
+    NoticeQuery,
     ReadNoticesSerializer,
 )
 from service.api.views import View
@@ -27,10 +28,10 @@ class NoticeList(View):
 
     actions = {"GET": Action.NOTICE_READ}
 
-    @extend_schema(operation_id="listNotices", parameters=[PageQuery], responses=NoticeListSerializer)
+    @extend_schema(operation_id="listNotices", parameters=[NoticeQuery], responses=NoticeListSerializer)
     def get(self, request: Request) -> Response:
         """List the notices of the tenant, the newest first, and count the unread ones."""
-        found = notices.page(self.principal, **self.query(PageQuery))
+        found = notices.page(self.principal, **self.query(NoticeQuery))
         page = {"notices": found.page.items, "next_page_token": found.page.next_page_token}
         return Response(NoticeListSerializer({**page, "unread": found.unread, "seen": found.seen}).data)
 
@@ -94,9 +95,9 @@ class DeliveryList(View):
 
     actions = {"GET": Action.NOTICE_CONFIGURE}
 
-    @extend_schema(operation_id="listDeliveries", parameters=[PageQuery], responses=DeliveryListSerializer)
+    @extend_schema(operation_id="listDeliveries", parameters=[DeliveryQuery], responses=DeliveryListSerializer)
     def get(self, request: Request, channel_id: str) -> Response:
         """List the deliveries through a channel, the newest first."""
-        page = channels.deliveries(self.principal, channel_id, **self.query(PageQuery))
+        page = channels.deliveries(self.principal, channel_id, **self.query(DeliveryQuery))
         found = {"deliveries": page.items, "next_page_token": page.next_page_token}
         return Response(DeliveryListSerializer(found).data)

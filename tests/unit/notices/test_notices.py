@@ -96,6 +96,18 @@ def test_a_study_that_ends_writes_one_notice(principal: Principal) -> None:
     assert notices.page(principal).page.items[0].reason == "enough"
 
 
+def test_notices_and_deliveries_are_filtered_by_conditions(principal: Principal, receiver: Receiver) -> None:
+    channel, _ = channels.create(principal, "webhook", receiver.url, ENDED)
+    name = end_study(principal)
+    notices.add(principal, Kind.RECORD_WITHDRAWN, study=name)
+    found = notices.page(principal, where=["kind = STUDY.ended", f"study = {name}"])
+    assert ([one.kind for one in found.page.items], found.unread) == (["study.ended"], 2)
+    for condition, count in (("state = pending", 1), ("attempts > 0", 0), (f"study = {name}", 1)):
+        assert len(channels.deliveries(principal, str(channel.pk), where=[condition]).items) == count
+    with pytest.raises(TrimtabError, match="kind, study, reason, time"):
+        notices.page(principal, where=["color = red"])
+
+
 def test_each_person_reads_alone(principal: Principal) -> None:
     other = replace(principal, actor="somebody else")
     end_study(principal)

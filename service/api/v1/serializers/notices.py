@@ -6,7 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import Input, StateField
+from service.api.v1.serializers.fields import Input, PageQuery, StateField, WhereField
+from service.notices import channels, notices
 from service.notices.channels import KINDS
 from service.notices.models import DeliveryState, Kind, Medium
 
@@ -20,6 +21,18 @@ class NoticeSerializer(serializers.Serializer[Any]):
     record = serializers.IntegerField(allow_null=True, help_text="Id of the withdrawn record.")
     reason = serializers.CharField()
     created_at = serializers.DateTimeField()
+
+
+class NoticeQuery(PageQuery):
+    """A filter of notices."""
+
+    where = WhereField(notices.COLUMNS, "`kind = study.failed`")
+
+
+class DeliveryQuery(PageQuery):
+    """A filter of deliveries."""
+
+    where = WhereField(channels.COLUMNS, "`state = failed`, `attempts > 1`")
 
 
 class NoticeListSerializer(serializers.Serializer[Any]):

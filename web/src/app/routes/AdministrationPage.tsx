@@ -84,7 +84,7 @@ export function AdministrationPage() {
       {sections.length < 2 ? null : <Segments label={t`Section`} value={shown} onChange={(next) => void navigate({ search: { section: next }, replace: true })} options={sections} />}
       {shown === "members" ? <Members {...where} mayRevoke={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
-      {shown === "channels" ? <Channels /> : null}
+      {shown === "channels" ? <Channels {...where} /> : null}
       {shown === "audit" ? <Audit filter={filter} onFilter={(changes) => void navigate({ search: (before) => ({ ...before, ...changes }), replace: true })} /> : null}
       {shown === "tenants" ? <Tenants {...where} /> : null}
       {shown === "queue" ? <Queue {...where} /> : null}

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import type { Filtered } from "@/components/Conditions";
 import { CopyButton } from "@/components/CopyButton";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { CheckField, SelectField, TextField } from "@/components/Field";
@@ -18,7 +19,7 @@ import styles from "./notices.module.css";
 import { KINDS, kindText } from "./titles";
 
 /** Show the webhooks and mail addresses that receive notices, and the log of their deliveries. */
-export function Channels() {
+export function Channels({ where, onWhere }: Filtered) {
   const { data, error, refetch } = useQuery(channelsQuery);
   const [logged, setLogged] = useState<string | null>(null);
   const channel = data?.channels.find(({ id }) => id === logged);
@@ -64,7 +65,7 @@ export function Channels() {
           </table>
         )}
       </Card>
-      {channel === undefined ? null : <Deliveries key={channel.id} channel={channel} onClose={() => setLogged(null)} />}
+      {channel === undefined ? null : <Deliveries key={channel.id} channel={channel} where={where} onWhere={onWhere} onClose={() => setLogged(null)} />}
     </>
   );
 }

@@ -2,19 +2,26 @@ import { plural, t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import { Conditions, type Filtered } from "@/components/Conditions";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/MoreButton";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { Channel } from "@/lib/api/client";
+import { DELIVERY_COLUMNS } from "@/lib/columns";
 import { formatTime } from "@/lib/format";
 import { deliveriesQuery } from "./api";
 import styles from "./notices.module.css";
 import { kindText } from "./titles";
 
+interface Props extends Filtered {
+  channel: Channel;
+  onClose: () => void;
+}
+
 /** Show what was sent through a channel, and how it ended. */
-export function Deliveries({ channel, onClose }: { channel: Channel; onClose: () => void }) {
-  const query = useInfiniteQuery(deliveriesQuery(channel.id));
+export function Deliveries({ channel, where, onWhere, onClose }: Props) {
+  const query = useInfiniteQuery(deliveriesQuery(channel.id, where));
   const { data, error, refetch } = query;
   const deliveries = data?.pages.flatMap((page) => page.deliveries) ?? [];
   const states = { PENDING: t`waiting`, DELIVERED: t`delivered`, FAILED: t`failed` };
@@ -28,11 +35,12 @@ export function Deliveries({ channel, onClose }: { channel: Channel; onClose: ()
         </Button>
       }
     >
+      <Conditions where={where} columns={DELIVERY_COLUMNS} example="state = failed" onChange={onWhere} />
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`deliveries`} /> : null
       ) : deliveries.length === 0 ? (
-        <Empty title={t`Nothing was sent yet`} />
+        <Empty title={where.length > 0 ? t`No matching deliveries` : t`Nothing was sent yet`} />
       ) : (
         <table className={table.table}>
           <thead>

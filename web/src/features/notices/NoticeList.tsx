@@ -2,10 +2,12 @@ import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
+import { Conditions } from "@/components/Conditions";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { Popover } from "@/components/Popover";
 import { Ago } from "@/components/Time";
 import type { Notice } from "@/lib/api/client";
+import { NOTICE_COLUMNS } from "@/lib/columns";
 import { formatNumber } from "@/lib/format";
 import { noticesQuery, useReadNotices } from "./api";
 import styles from "./notices.module.css";
@@ -22,7 +24,8 @@ interface Props {
 /** A button with the number of unread notices, which opens their list. Notices that were shown are read when it closes. */
 export default function NoticeList({ link }: Props) {
   const [open, setOpen] = useState(false);
-  const { data, error, refetch } = useQuery(noticesQuery);
+  const [where, setWhere] = useState<readonly string[]>([]);
+  const { data, error, refetch } = useQuery(noticesQuery(where));
   const read = useReadNotices();
   const unread = data?.unread ?? 0;
   const shown = unread >= MOST_UNREAD ? `${formatNumber(MOST_UNREAD)}+` : formatNumber(unread);
@@ -30,7 +33,9 @@ export default function NoticeList({ link }: Props) {
   const change = (next: boolean) => {
     setOpen(next);
     const newest = data?.notices[0];
-    if (!next && unread > 0 && newest !== undefined) read.mutate(newest.id);
+    // A filter hides notices, which then stay unread.
+    if (!next && where.length === 0 && unread > 0 && newest !== undefined) read.mutate(newest.id);
+    if (!next) setWhere([]);
   };
   return (
     <Popover
@@ -51,9 +56,12 @@ export default function NoticeList({ link }: Props) {
       }
     >
       <h2 className={styles.heading}>{t`Notices`}</h2>
+      {where.length === 0 && data?.notices.length === 0 ? null : <Conditions where={where} columns={NOTICE_COLUMNS} example="study = gcc-flags" onChange={(next) => setWhere(next ?? [])} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`notices`} /> : null
+      ) : data.notices.length === 0 && where.length > 0 ? (
+        <Empty title={t`No matching notices`} />
       ) : data.notices.length === 0 ? (
         <Empty title={t`No notices`}>
           <p>{t`The service writes one when a study ends, fails or proves a gain, and when a record is withdrawn.`}</p>

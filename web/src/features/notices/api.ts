@@ -1,17 +1,20 @@
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
 
-/** The latest notices. The stream of changes has it fetched again. */
-export const noticesQuery = queryOptions({
-  queryKey: ["notices"],
-  queryFn: () => unwrap(api.GET("/api/v1/notices", { params: { query: { page_size: 30 } } })),
-});
+/** The latest notices that meet all conditions. The stream of changes has it fetched again. */
+export function noticesQuery(where: readonly string[]) {
+  return queryOptions({
+    queryKey: ["notices", where],
+    queryFn: () => unwrap(api.GET("/api/v1/notices", { params: { query: { page_size: 30, where: [...where] } } })),
+    placeholderData: keepPreviousData,
+  });
+}
 
 export function useReadNotices() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (through: number) => unwrap(api.POST("/api/v1/notices/read", { body: { through } })),
-    onSuccess: () => queries.invalidateQueries({ queryKey: noticesQuery.queryKey }),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["notices"] }),
   });
 }
 
@@ -51,12 +54,12 @@ export function useTestChannel() {
 }
 
 /** The log of a channel. It is polled while it is shown: a delivery may be tried again hours later, without an event. */
-export function deliveriesQuery(channel_id: string) {
+export function deliveriesQuery(channel_id: string, where: readonly string[]) {
   return infiniteQueryOptions({
-    queryKey: ["deliveries", channel_id],
+    queryKey: ["deliveries", channel_id, where],
     queryFn: ({ pageParam }) =>
       unwrap(
-        api.GET("/api/v1/notice-channels/{channel_id}/deliveries", { params: { path: { channel_id }, query: { page_size: 20, page_token: pageParam } } }),
+        api.GET("/api/v1/notice-channels/{channel_id}/deliveries", { params: { path: { channel_id }, query: { page_size: 20, page_token: pageParam, where: [...where] } } }),
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_page_token || undefined,

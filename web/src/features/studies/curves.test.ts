@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { pointsOf, valueAt } from "./curves";
 
-const curve = { study: "a", unit: "s", numbers: [1, 4], values: [3, 1], trials: 8, last_number: 8, objective: null, configuration: null, default: {} };
+const curve = { study: "a", unit: "s", numbers: [1, 4], values: [3, 1], trials: 8, last_number: 8, objective: null, configuration: null, default: {}, units: {} };
 
 describe("pointsOf", () => {
   it("continues at the best value to the last trial", () => {
