@@ -56,11 +56,11 @@ def test_the_console_has_a_sentence_for_each_code() -> None:
 
 
 def _codes(folder: Path, name: str, place: int) -> set[str]:
-    found = set()
+    found: set[str] = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())) if "_gen" not in path.parts else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name and len(node.args) > place:
                 code = node.args[place]
                 parts = [code.body, code.orelse] if isinstance(code, ast.IfExp) else [code]
-                found |= {part.value for part in parts if isinstance(part, ast.Constant)}
+                found |= {str(part.value) for part in parts if isinstance(part, ast.Constant)}
     return found
