@@ -1,4 +1,4 @@
-"""Codes and values of the reasons of studies and trials, beside their sentences."""
+"""Codes and values of the reasons of studies and trials, in addition to their sentences."""
 
 import service.tenancy.fields
 from django.db import migrations

@@ -37,7 +37,7 @@ def joined(reasons: Sequence[str]) -> str:
 
 
 def stored(reason: str) -> dict[str, JsonValue] | None:
-    """Return what is stored beside the text of a reason; None for a sentence without a code.
+    """Return what is stored with the text of a reason; None for a sentence without a code.
 
     It contains the first line of the text, because a process of an earlier version changes the text alone.
     """
@@ -52,7 +52,7 @@ def data_of(text: str, found: Mapping[str, Any] | None) -> dict[str, JsonValue] 
 
 
 def restored(text: str, found: Mapping[str, Any] | None) -> str:
-    """Return a stored reason as it was before."""
+    """Return a stored reason with its code, if it has one."""
     data = data_of(text, found)
     return text if data is None or found is None else Reason(text, found["code"], **found["values"])
 

@@ -2,7 +2,7 @@ import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
 import { formatNumber } from "./format";
 
-/** The code of a reason and its values, as the service sends them beside the sentence. */
+/** The code of a reason and its values, as the service sends them with the sentence. */
 export interface ReasonData {
   code: string;
   values: Record<string, unknown>;
