@@ -46,7 +46,7 @@ metrics:
 
 @dataclass(frozen=True)
 class Method:
-    """What a study does next to its search. `most_checks`: the largest number of trials of its final check."""
+    """The work of a study next to its search. `most_checks`: the largest number of trials of its final check."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     most_checks: int = 0
