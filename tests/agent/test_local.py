@@ -274,12 +274,13 @@ def test_the_agent_keeps_off_its_trials_cpus(two: list[int], agent: AgentProcess
 
 def test_a_dry_run_shows_the_command_and_runs_nothing(agent: AgentProcess, tmp_path: Path) -> None:
     mark = tmp_path / "was-run"
-    component = "name: marks\nparameters: {n: {type: int, min: 1, max: 8, default: 2, flag: '-n{value}'}}\n"
+    component = "name: marks\nparameters: {n: {type: int, min: 1, max: 8, default: 2, unit: MiB, flag: '-n{value}'}}\n"
     component += f"env: {{LEVEL: high}}\napplications: {{main: {{command: [touch, {mark}, --]}}}}\n"
     component += "metrics: {t: {type: wall_time}}\n"
     (agent.components / "marks.yaml").write_text(component)
     done = run_agent_command(["try", "marks", "--components", str(agent.components), "--dry-run", "--set", "n=4"])
     assert done.returncode == 0, done.stderr
+    assert "n = 4   (unit MiB, default 2)" in done.stdout
     assert f"command: {['touch', str(mark), '--', '-n4']}" in done.stdout
     assert "env: LEVEL=high" in done.stdout
     assert not mark.exists()
