@@ -11,7 +11,7 @@ from trimtab import predictions, similar
 from trimtab.cli import output
 from trimtab.cli.following import TIMED_OUT, follow
 from trimtab.cli.submission import create, load
-from trimtab.errors import InvalidInput, Timeout
+from trimtab.errors import Conflict, InvalidInput, Timeout
 from trimtab.study import Study
 
 _POLL_SECONDS = 0.5
@@ -133,7 +133,11 @@ def _begin_like_earlier(client: trimtab.Client, study: Study) -> None:
     described = study.spec.execution
     assert described is not None  # similar.check
     found = similar.neighbours(study, client.list_studies(component=described.component))
-    trials = similar.enqueue_best(study, found)
+    try:
+        trials = similar.enqueue_best(study, found)
+    except Conflict:
+        output.say("The study has ended before it was compared with earlier studies.")
+        return
     if not trials:
         output.say("No earlier study of this component has a result to begin with.")
         return

@@ -87,6 +87,13 @@ def test_tune_as_json_and_detached(
         assert study.wait(timeout=120, progress=False) == "COMPLETED"
         [predicted] = [trial for trial in study.trials() if trial.origin == "enqueued"]
         assert predicted.params["inline"] > 700
+        longer = tmp_path / "longer.yml"
+        longer.write_text(Path(file).read_text().replace("max_trials: ", "max_trials: 5"))
+        name = shell.succeed("tune", str(longer), "--name", component + "-3", "--detach", "--similar").strip()
+        enqueued = [trial.params for trial in client.get_study(name).trials() if trial.origin == "enqueued"]
+        earlier = [client.get_study(other).recommendation for other in (result["name"], component + "-2")]
+        assert enqueued
+        assert all(any(one == found.params for found in earlier if found) for one in enqueued)
 
 
 def test_a_study_must_name_a_digest_when_component_versions_differ(
