@@ -19,7 +19,10 @@ export function reasonText(text: string, data: ReasonData | null): string {
 /** Return the sentence for a code; null for a code that only a newer service has. */
 function sentenceFor({ code, values }: ReasonData): string | null {
   const number = (name: string) => formatNumber(Number(values[name]));
-  const word = (name: string) => String(values[name] ?? "");
+  const word = (name: string) => {
+    const value = values[name];
+    return typeof value === "string" || typeof value === "number" ? String(value) : "";
+  };
   switch (code) {
     case "joined": {
       const parts = (values.parts as ReasonData[]).map(sentenceFor);
@@ -121,7 +124,7 @@ function sentenceFor({ code, values }: ReasonData): string | null {
     case "drift":
       return t`The system has changed with ${word("context")} before trial ${number("trial")}: it is measured again.`;
     case "failures_in_row": {
-      const cause = reasonText(word("reason"), values.cause as ReasonData | null);
+      const cause = reasonText(values.reason as string, values.cause as ReasonData | null);
       return values.state === "INFEASIBLE"
         ? t`${number("trials")} trials in a row are infeasible for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`
         : t`${number("trials")} trials in a row have failed for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`;

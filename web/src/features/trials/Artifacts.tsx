@@ -21,7 +21,7 @@ export function Artifacts({ study, number, artifacts }: { study: string; number:
   const { rows, wrong } = select(artifacts, where, COLUMNS);
   return (
     <>
-      {artifacts.length < 2 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="file ~ .json" wrong={wrong} matches={rows.length} onChange={(next) => setWhere(next ?? [])} />}
+      {artifacts.length < 2 ? null : <Conditions where={where} columns={Object.keys(COLUMNS)} example="file ~ json" wrong={wrong} matches={rows.length} onChange={(next) => setWhere(next ?? [])} />}
       <div className={compact.scroll}>
         <table className={compact.table}>
           <thead>
