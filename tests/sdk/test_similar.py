@@ -64,8 +64,7 @@ def test_the_nearest_study_teaches_the_start(
 
     with RealAgent(tmp_path, embedded_service.grpc_address, token, home.parent, name="similar-agent"):
         earlier = [tuned("small", 5), tuned("large", 5)]
-        for one in earlier:
-            wait_for(lambda one=one: one.refresh().state.finished, 120, "the earlier study ends")
+        wait_for(lambda: all(one.refresh().state.finished for one in earlier), 120, "the earlier studies end")
         study = tuned("small-too", 1)
         assert similar.neighbours(earlier[0], earlier[1:])[0].study == "similar-large"
         wait_for(lambda: similar.default_metrics(study) != {}, 120, "the default is measured")

@@ -41,7 +41,7 @@ class ScoreError(Exception):
 
 @dataclass(frozen=True)
 class Load:
-    """What is run, and how much of it: amounts are divided by `scale`."""
+    """The load: its programs and amounts, which are divided by `scale`."""
 
     metadata: Path
     folder: Path
