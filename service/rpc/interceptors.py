@@ -33,7 +33,7 @@ from service.rpc.admission import (
     most_bytes,
     receive,
 )
-from service.rpc.threads import DatabaseThreads
+from service.rpc.threads import DatabaseThreads, choose_lane
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
@@ -215,7 +215,7 @@ class Boundary(grpc.aio.ServerInterceptor):
                     async for message in stream(request, context):
                         # A stream may outlive the caller's credential.
                         await self._authenticate(declared, context)
-                        _require(declared, request)
+                        _permit(declared, request)
                         yield message
                 finally:
                     self._admission.leave(caller)
@@ -286,15 +286,17 @@ class Boundary(grpc.aio.ServerInterceptor):
         except DecodeError:
             raise InvalidInput("request", None, "", message="request: the message cannot be read.") from None
         call.note(request)
-        _require(declared, request)
+        _permit(declared, request)
         return request
 
 
-def _require(declared: Declared, request: Message) -> None:
-    """Refuse a request that the current principal may not make. Raises Forbidden."""
+def _permit(declared: Declared, request: Message) -> None:
+    """Refuse a request that the current principal may not make, and choose its lane. Raises Forbidden."""
     if declared.action is not None:
         study = getattr(request, declared.study) if declared.study else None
-        require(_principal.get(), declared.action, study)
+        principal = _principal.get()
+        require(principal, declared.action, study)
+        choose_lane((principal.tenant_id, study or declared.action))
 
 
 class _Call:

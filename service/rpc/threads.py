@@ -3,9 +3,11 @@
 import asyncio
 import contextvars
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -13,9 +15,20 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# The calls that share half of the threads with the current one: those of a study, or those of a tenant's agents.
+_lane: ContextVar[Hashable] = ContextVar("lane", default=None)
+
+
+def choose_lane(lane: Hashable) -> None:
+    """Say for the current call which calls it shares half of the threads with."""
+    _lane.set(lane)
+
 
 class DatabaseThreads:
     """An executor for blocking functions that use Django's ORM: at most `size` run at a time, the others wait.
+
+    The functions of one lane have at most half of the threads. Those of a study wait for its row lock in their threads,
+    so that without this bound the callers of one busy study would keep all other studies waiting.
 
     A connection that breaks during a call fails only this call, because it is then closed. A connection that broke
     while it was idle (PostgreSQL was restarted) is noticed before it is used.
@@ -23,6 +36,9 @@ class DatabaseThreads:
 
     def __init__(self, size: int) -> None:
         self._connections: list[BaseDatabaseWrapper] = []
+        self._share = max(1, size // 2)
+        # A lane exists while a call of it runs or waits.
+        self._lanes: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
         self._executor = ThreadPoolExecutor(
             size,
             thread_name_prefix="database",
@@ -30,12 +46,18 @@ class DatabaseThreads:
         )
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `function(*args, **kwargs)` and return its result. It finishes even if the caller is cancelled."""
+        """Run `function(*args, **kwargs)` and return its result.
+
+        A function that has begun finishes even if the caller is cancelled.
+        """
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()  # so that the thread's log has the fields of the call
-        return await loop.run_in_executor(
-            self._executor, lambda: context.run(lambda: _with_connection(function, *args, **kwargs))
-        )
+        lane = self._lanes.setdefault(_lane.get(), asyncio.Semaphore(self._share))
+        await lane.acquire()
+        running = self._executor.submit(context.run, lambda: _with_connection(function, *args, **kwargs))
+        # The function of a cancelled caller keeps its thread.
+        running.add_done_callback(lambda _: loop.call_soon_threadsafe(lane.release))
+        return await asyncio.wrap_future(running)
 
     def close(self) -> None:
         """Drop the queue, wait until each thread has finished its function, and close the connections."""

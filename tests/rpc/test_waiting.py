@@ -67,6 +67,20 @@ def test_the_wait_includes_the_time_before_it_starts(grpc_service: GrpcService, 
     assert asked.result().state == pb.OPERATION_STATE_PENDING
 
 
+def test_callers_of_a_locked_study_do_not_keep_other_studies_waiting(
+    grpc_service: GrpcService, tuning: TuningServiceStub
+) -> None:
+    locked, other = create(tuning), create(tuning)
+    with psycopg.connect(grpc_service.server_url, dbname=grpc_service.database) as holder:
+        holder.execute("SELECT FROM studies_study WHERE name = %s FOR UPDATE", [locked])
+        requests = [pb.SuggestTrialsRequest(study=locked, count=1, request_id=unique()) for _ in range(20)]
+        asked = [tuning.SuggestTrials.future(request, timeout=PATIENCE) for request in requests]
+        eventually(lambda: holder.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount)
+        assert tuning.SuggestTrials(pb.SuggestTrialsRequest(study=other, count=1), timeout=10).trials
+        assert not any(call.done() for call in asked)
+    assert all(call.result().trials for call in asked)
+
+
 def test_a_negative_wait(tuning: TuningServiceStub) -> None:
     error = refusal(
         tuning.SuggestTrials, pb.SuggestTrialsRequest(study=create(tuning), count=1, wait=Duration(seconds=-1))
