@@ -27,8 +27,8 @@ def choose_lane(lane: Hashable) -> None:
 class DatabaseThreads:
     """An executor for blocking functions that use Django's ORM: at most `size` run at a time, the others wait.
 
-    The functions of one lane have at most half of the threads. Those of a study wait for its row lock in their threads,
-    so that without this bound the callers of one busy study would keep all other studies waiting.
+    The functions of one lane have at most half of the threads. Functions that change a study wait for its row lock in
+    their threads, so that without this bound the callers of one busy study would keep all other studies waiting.
 
     A connection that breaks during a call fails only this call, because it is then closed. A connection that broke
     while it was idle (PostgreSQL was restarted) is noticed before it is used.
