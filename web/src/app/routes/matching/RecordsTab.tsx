@@ -75,7 +75,7 @@ export function RecordsTab() {
           ) : (
             <Empty title={t`No records yet`}>
               <p>
-                {t`A study on agents with one objective writes a record when it ends with a proven gain, which the final check proves. Tune an application with a final check, and name its job in the study file as users submit it:`}
+                {t`A study writes a record when it ends and its final check has proven a gain. The study needs agents, one objective and a final check. Name the job in the study file as users submit it, and start the study:`}
               </p>
               <Code>trimtab tune study.yaml</Code>
               <p>
