@@ -6,7 +6,7 @@ import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import type { Objective, Parameter } from "@/lib/api/client";
 import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
-import { colouring } from "./colouring";
+import { colouring, sizeOf } from "./colouring";
 import { frontOf, type Point } from "./front";
 import { usePick } from "./usePick";
 
@@ -18,13 +18,15 @@ interface Props {
   standard: number | undefined;
   /** The parameter whose values give the colours; undefined: only the front is marked. */
   colour?: Parameter | undefined;
+  /** The parameter whose values give the sizes; undefined: all points are of one size. */
+  size?: Parameter | undefined;
   /** Whether the chart is as wide as the page. */
   wide?: boolean;
   onPick: (trial: number) => void;
 }
 
 /** Plot two objectives against each other, with their Pareto front. */
-export function FrontChart({ study, first, second, points, standard, colour, wide = false, onPick }: Props) {
+export function FrontChart({ study, first, second, points, standard, colour, size, wide = false, onPick }: Props) {
   const front = useMemo(
     () =>
       frontOf(
@@ -33,7 +35,7 @@ export function FrontChart({ study, first, second, points, standard, colour, wid
       ),
     [points, first, second],
   );
-  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, standard, colour }), [first, second, points, front, standard, colour]);
+  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, standard, colour, size }), [first, second, points, front, standard, colour, size]);
   const pick = usePick(onPick);
   return (
     <Chart
@@ -53,12 +55,14 @@ interface FrontInput {
   front: number[];
   standard: number | undefined;
   colour: Parameter | undefined;
+  size: Parameter | undefined;
 }
 
-function frontOption(palette: Palette, { first, second, points, front, standard, colour }: FrontInput): EChartsOption {
+function frontOption(palette: Palette, { first, second, points, front, standard, colour, size }: FrontInput): EChartsOption {
   const at = ({ number, values }: Point) => [values[first.metric] ?? NaN, values[second.metric] ?? NaN, number];
   const paint = colour === undefined ? undefined : colouring(palette, colour);
-  const item = (point: Point) => ({ value: at(point), itemStyle: paint === undefined ? {} : { color: paint(point.params?.[colour?.name ?? ""]), opacity: 0.9 } });
+  const sized = (point: Point) => (size === undefined ? {} : { symbolSize: sizeOf(size, point.params?.[size.name]) });
+  const item = (point: Point) => ({ value: at(point), ...sized(point), itemStyle: paint === undefined ? {} : { color: paint(point.params?.[colour?.name ?? ""]), opacity: 0.9 } });
   const leads = new Set(front);
   const [color, other] = [palette.series[1] ?? palette.warn, palette.series[0] ?? palette.accent];
   const scale = (objective: Objective) => ({
@@ -76,8 +80,8 @@ function frontOption(palette: Palette, { first, second, points, front, standard,
         const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
         const trial = seriesId === "default" ? t`Trial ${value[2] ?? ""}, the default` : t`Trial ${value[2] ?? ""}`;
         const point = points.find(({ number }) => number === value[2]);
-        const coloured = colour === undefined ? "" : `\n${colour.name} ${formatValue(point?.params?.[colour.name], colour.unit)}`;
-        return `${trial}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}${coloured}`;
+        const shown = [...new Set([colour, size])].map((one) => (one === undefined ? "" : `\n${one.name} ${formatValue(point?.params?.[one.name], one.unit)}`)).join("");
+        return `${trial}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}${shown}`;
       },
     },
     xAxis: { ...scale(first), nameLocation: "middle", nameGap: 28 },

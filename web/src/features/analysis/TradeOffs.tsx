@@ -14,7 +14,7 @@ import { FrontChart } from "./FrontChart";
 import styles from "./analysis.module.css";
 
 interface Props {
-  /** The parameters by whose values the points can be coloured; none on paper. */
+  /** The parameters by whose values the points can be coloured and sized; none on paper. */
   parameters?: readonly Parameter[];
   study: string;
   objectives: Objective[];
@@ -28,6 +28,9 @@ interface Props {
 export function TradeOffs({ parameters = [], study, objectives, points, standard, data, onPick }: Props) {
   const [chosen, choose] = useState("");
   const colour = parameters.find(({ name }) => name === chosen);
+  const [measured, measure] = useState("");
+  const scaled = parameters.filter(isScaled);
+  const size = scaled.find(({ name }) => name === measured);
   const pairs = objectives.flatMap((first, index) => objectives.slice(index + 1).map((second) => [first, second] as const));
   return (
     <>
@@ -35,6 +38,10 @@ export function TradeOffs({ parameters = [], study, objectives, points, standard
         <div className={styles.choice}>
           <Select label={t`Colour by`} labelled value={chosen} onChange={choose} options={[{ value: "", text: t`Pareto front` }, ...parameters.map(({ name }) => ({ value: name, text: name }))]} />
           {colour === undefined ? null : <ColourKey parameter={colour} />}
+          {scaled.length === 0 ? null : (
+            <Select label={t`Size by`} labelled value={measured} onChange={measure} options={[{ value: "", text: t`one size` }, ...scaled.map(({ name }) => ({ value: name, text: name }))]} />
+          )}
+          {size === undefined ? null : <SizeKey parameter={size} />}
         </div>
       )}
       <Legend>
@@ -56,7 +63,7 @@ export function TradeOffs({ parameters = [], study, objectives, points, standard
       <div className={styles.pairs}>
         {pairs.map(([first, second]) => (
           <Card key={`${first.metric} ${second.metric}`} title={t`${second.metric} against ${first.metric}`}>
-            <FrontChart study={study} first={first} second={second} points={points} standard={standard} colour={colour} wide={pairs.length === 1} onPick={onPick} />
+            <FrontChart study={study} first={first} second={second} points={points} standard={standard} colour={colour} size={size} wide={pairs.length === 1} onPick={onPick} />
           </Card>
         ))}
       </div>
@@ -85,6 +92,19 @@ function ColourKey({ parameter }: { parameter: Parameter }) {
     <span className={styles.key}>
       <span>{ticks[0]?.text}</span>
       <span className={styles.ramp} aria-hidden="true" />
+      <span>{ticks.at(-1)?.text}</span>
+    </span>
+  );
+}
+
+/** Show the values of the smallest and the largest points. */
+function SizeKey({ parameter }: { parameter: Parameter }) {
+  const ticks = ticksOf(parameter);
+  return (
+    <span className={styles.key}>
+      <span className={styles.small} aria-hidden="true" />
+      <span>{ticks[0]?.text}</span>
+      <span className={styles.large} aria-hidden="true" />
       <span>{ticks.at(-1)?.text}</span>
     </span>
   );
