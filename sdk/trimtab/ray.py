@@ -101,8 +101,9 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
     Each of Ray's trials is a trial of the study. Its results are reported as measurements with `training_iteration` as
     the step; the last one is its value. The trainable must report every objective of the study under its name, and
     every metric in the study's outcome constraints. Other numbers are stored too. A result with an infinite or NaN
-    objective is not a measurement; if it is the last one, the trial is INFEASIBLE. An exception or a lost worker makes
-    the trial FAILED, after as many restarts as Ray's `FailureConfig` allows.
+    objective is not a measurement; the last result has the same meaning as in `Study.tell`, so the trial is then
+    INFEASIBLE. An exception or a lost worker makes the trial FAILED, after as many restarts as Ray's `FailureConfig`
+    allows.
 
     `param_space` of the Tuner may hold only constants. A constant with the name of a parameter fixes that parameter in
     all trials.
@@ -331,15 +332,11 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         if missing:
             self.study.tell(number, failed=f"Ray's trial {trial_id} reported no number for {', '.join(missing)}")
             return
-        metrics = self._metrics(result)
-        if metrics is None:
-            values = ", ".join(f"{metric} is {result[metric]}" for metric in self._names())
-            self.study.tell(number, infeasible=f"reported that {values}")
-        elif trial_id in self._stopped:
+        if trial_id in self._stopped and self._metrics(result) is not None:
             self.report(trial_id, result)
             self.study.stop_trial(number, self._stopped[trial_id])
         else:
-            self.study.tell(number, metrics)
+            self.study.tell(number, self._numbers(result))
 
     def _tell_error(self, number: int, trial_id: str) -> None:
         cause = self._errors.get(trial_id)
@@ -387,16 +384,19 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
 
     def _metrics(self, result: Result) -> dict[str, float] | None:
         """Return the finite numbers that the trainable reported; None if an objective is missing."""
-        found = {
+        found = {name: value for name, value in self._numbers(result).items() if math.isfinite(value)}
+        return found if all(metric in found for metric in self._names()) else None
+
+    def _numbers(self, result: Result) -> dict[str, float]:
+        """Return all numbers that the trainable reported."""
+        return {
             name: float(value)
             for name, value in result.items()
             if isinstance(value, Real)
             and not isinstance(value, bool)
             and name not in _RAYS_OWN
             and not name.startswith("config/")
-            and math.isfinite(value)
         }
-        return found if all(metric in found for metric in self._names()) else None
 
     # --- pickling
 

@@ -210,16 +210,20 @@ class Study:
 
         Telling the same result again changes nothing.
 
+        A NaN or infinite value of an objective, or of a metric in an outcome constraint, makes the trial INFEASIBLE,
+        with the metric in its reason. This holds for `optimize` and Ray Tune, too. Other metrics are stored if they are
+        finite.
+
         Args:
             trial: the trial or its number.
-            metrics: finite values of all objectives; one number is enough for a study with one objective. NaN is not a
-                result: tell `infeasible` or `failed` instead.
+            metrics: values of all objectives and of all metrics in outcome constraints; other metrics are stored too.
+                One number is enough for a study with one objective.
             infeasible: why this configuration cannot work. The trial becomes INFEASIBLE.
             failed: why the measurement failed although the configuration may work. The trial becomes FAILED.
 
         Raises:
             Conflict: the trial has ended with another result (`trial_already_finished`).
-            InvalidInput: a metric is missing or not finite; `data["field"]` names it.
+            InvalidInput: a metric is missing or not a number; `data["field"]` names it.
         """
         if sum(item is not None for item in (metrics, infeasible, failed)) != 1:
             raise InvalidInput(
@@ -252,7 +256,7 @@ class Study:
 
         Raises:
             Conflict: a trial has ended with another result (`trial_already_finished`).
-            InvalidInput: a metric is missing or not finite, or a trial is there twice; `data["field"]` names it.
+            InvalidInput: a metric is missing or not a number, or a trial is there twice; `data["field"]` names it.
         """
         told = [
             pb.CompleteTrialsRequest.Result(trial=_number(trial), metrics=self._metrics(metrics))
@@ -435,9 +439,10 @@ class Study:
         and `fn` sets them.
 
         `fn` gets the parameters and returns the value of the objective, or a dict of metrics. If it raises
-        `trimtab.Infeasible`, the trial becomes INFEASIBLE. Any other exception makes the trial FAILED, with the
-        exception as its reason. So does a result that `tell` refuses, such as NaN: the reason names the metric. The log
-        (`trimtab`) has the traceback of the first failure, and at the end the number of failures.
+        `trimtab.Infeasible`, or returns NaN or infinity (see `tell`), the trial becomes INFEASIBLE. Any other exception
+        makes the trial FAILED, with the exception as its reason. So does a result that `tell` refuses, such as None:
+        the reason names the metric. The log (`trimtab`) has the traceback of the first failure, and at the end the
+        number of failures.
 
         After Ctrl-C, no new trial starts, trials that run in threads finish, and no trial stays open. A second Ctrl-C
         marks the running trials as FAILED and does not wait for them.

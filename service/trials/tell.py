@@ -44,6 +44,15 @@ class Reported:
     trial: Trial
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The meaning of final metrics: COMPLETED with finite values, or INFEASIBLE without values and with the reason."""
+
+    state: TrialState
+    metrics: dict[str, float] | None
+    reason: str = ""
+
+
 # The states of trials that a user adds.
 _ADDED = (TrialState.COMPLETED, TrialState.INFEASIBLE, TrialState.FAILED)
 
@@ -61,7 +70,7 @@ def add_trial(
     """Add a configuration that the user measured, or that did not work. It is not counted against the budget.
 
     `state`: COMPLETED, or without metrics INFEASIBLE (the configuration cannot work) or FAILED (the machine's fault),
-    for a reason.
+    for a reason. A needed metric that is not finite makes a COMPLETED trial INFEASIBLE, as in `complete_trial`.
 
     Raises InvalidInput, NotFound, Conflict (`study_not_active`), ResourceExhausted (`quota_exceeded`).
     """
@@ -96,14 +105,15 @@ def _add(
     if study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
         raise Conflict("study_not_active", f"Study {study.name!r} is {study.state}: it takes no more trials.")
     configuration = space.validate(params)
-    completed = state == TrialState.COMPLETED
+    result = _result(work, metrics) if state == TrialState.COMPLETED else _Result(state, None, reason)
+    completed = result.state == TrialState.COMPLETED
     (trial,) = actions.add_trials(
         work,
         [configuration],
-        state=state,
+        state=result.state,
         origin="added",
-        metrics=check_metrics(work, metrics) if completed else None,
-        reason=reason,
+        metrics=result.metrics,
+        reason=result.reason,
         request_id=request_id or None,
     )
     study.added_count += 1
@@ -139,13 +149,16 @@ def report_measurement(
 def complete_trial(principal: Principal, study: str, number: int, *, metrics: Mapping[str, object]) -> Reported:
     """Give an ACTIVE trial its final metrics. The same report again changes nothing.
 
+    A NaN or infinite value of a metric that the study needs makes the trial INFEASIBLE. Other metrics are stored if
+    they are finite.
+
     Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
     """
     with changing(principal, study, "trial.complete", trial=number) as work:
         trial = actions.get_trial(work, number)
-        measured = check_metrics(work, metrics)
-        if _complete(work, trial, measured):
-            work.detail = {"metrics": measured}
+        result = _result(work, metrics)
+        if _complete(work, trial, result):
+            work.detail = {"metrics": result.metrics or {}}
             _after_results(work, [trial])
         return Reported(work.study, trial)
 
@@ -165,25 +178,46 @@ def complete_trials(
         if places.setdefault(number, place) != place:
             raise InvalidInput(f"results[{place}].trial", number, f"another trial than results[{places[number]}].trial")
     with changing(principal, study, "trial.complete", detail={"trials": len(results)}) as work:
-        measured = [
-            check_metrics(work, metrics, f"results[{place}].metrics") for place, (_, metrics) in enumerate(results)
-        ]
+        told = [_result(work, metrics, f"results[{place}].metrics") for place, (_, metrics) in enumerate(results)]
         trials = actions.get_trials(work, [number for number, _ in results])
-        changed = [_complete(work, trial, own) for trial, own in zip(trials, measured, strict=True)]
+        changed = [_complete(work, trial, own) for trial, own in zip(trials, told, strict=True)]
         if any(changed):
             _after_results(work, trials)
         return [Reported(work.study, trial) for trial in trials]
 
 
-def _complete(work: Work, trial: Trial, measured: Mapping[str, float]) -> bool:
-    """Take a client's trial to COMPLETED. Return False if it has this result already."""
-    if trial.state == TrialState.COMPLETED and trial.metrics == measured:
+def _complete(work: Work, trial: Trial, result: _Result) -> bool:
+    """End a client's trial with its result. Return False if it has this result already."""
+    known = trial.metrics == result.metrics if result.state == TrialState.COMPLETED else trial.reason == result.reason
+    if trial.state == result.state and known:
         return False
     _regain(work, trial)
     _expect_active(work.study, trial)
     _expect_client(work.study, trial)
-    actions.step_trial(work, trial, TrialState.COMPLETED, metrics=measured)
+    actions.step_trial(work, trial, result.state, metrics=result.metrics, reason=result.reason)
     return True
+
+
+def _result(work: Work, metrics: Mapping[str, object], field: str = "metrics") -> _Result:
+    """Return the meaning of the final metrics that a client tells.
+
+    A result without a finite value of each metric that the study needs is no measurement. The trial is INFEASIBLE: as
+    far as anybody knows, the configuration is at fault. Other metrics that are not finite are left out.
+
+    Raises InvalidInput, which names the field.
+    """
+    _check_needed(work, metrics, field)
+    endless = {one: value for one, value in metrics.items() if isinstance(value, float) and not math.isfinite(value)}
+    measured = _measured({name: value for name, value in metrics.items() if name not in endless}, field)
+    needed = [name for name in work.spec.problem.needed_metrics if name in endless]
+    if not needed:
+        return _Result(TrialState.COMPLETED, measured)
+    reason = " ".join(f"The metric {name} is {_in_words(endless[name])}." for name in needed)
+    return _Result(TrialState.INFEASIBLE, None, reason)
+
+
+def _in_words(endless: float) -> str:
+    return "NaN" if math.isnan(endless) else "infinite" if endless > 0 else "negative infinite"
 
 
 def _after_results(work: Work, trials: Sequence[Trial]) -> None:
@@ -351,12 +385,16 @@ def check_metrics(work: Work, metrics: Mapping[str, object], field: str = "metri
 
     Raises InvalidInput, which names the field.
     """
+    _check_needed(work, metrics, field)
+    return _measured(metrics, field)
+
+
+def _check_needed(work: Work, metrics: Mapping[str, object], field: str) -> None:
     problem = work.spec.problem
     for name in problem.needed_metrics:
         if name not in metrics:
             role = "an objective" if name in problem.metrics else "named by an outcome constraint"
             raise InvalidInput(f"{field}.{name}", None, f"a finite number: it is {role} of the study")
-    return _measured(metrics, field)
 
 
 def _measured(metrics: Mapping[str, object], field: str = "metrics") -> dict[str, float]:

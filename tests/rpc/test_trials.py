@@ -243,9 +243,6 @@ def test_a_finished_trial_is_not_overwritten(tuning: TuningServiceStub) -> None:
     [
         ({}, "metrics.loss"),
         ({"lose": 1.0}, "metrics.loss"),
-        ({"loss": math.nan}, "metrics.loss"),
-        ({"loss": math.inf}, "metrics.loss"),
-        ({"loss": 1.0, "watts": math.nan}, "metrics.watts"),
     ],
 )
 def test_bad_metrics_change_nothing(tuning: TuningServiceStub, metrics: dict[str, float], field: str) -> None:

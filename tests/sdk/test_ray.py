@@ -114,7 +114,7 @@ def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) ->
     # and what went wrong
     assert (trials[5.0].state, trials[5.0].reason) == ("FAILED", "RuntimeError: broken")
     assert (trials[3.0].state, trials[3.0].reason) == ("INFEASIBLE", "x must not be 3")
-    assert (trials[4.0].state, trials[4.0].reason) == ("INFEASIBLE", "reported that loss is nan")
+    assert (trials[4.0].state, trials[4.0].reason) == ("INFEASIBLE", "The metric loss is NaN.")
     assert {constant for _, _, constant in driver.runs()} == {7}
     assert study.refresh().state == "COMPLETED"
 

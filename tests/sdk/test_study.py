@@ -163,8 +163,6 @@ def test_the_same_result_again_is_no_error_and_another_one_changes_nothing(study
 @pytest.mark.parametrize(
     ("metrics", "field"),
     [
-        (math.nan, "metrics.seconds"),
-        (math.inf, "metrics.seconds"),
         ({"secs": 1.0}, "metrics.seconds"),
         ({}, "metrics.seconds"),
         ({"seconds": "1.0"}, "metrics.seconds"),

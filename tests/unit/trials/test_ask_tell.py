@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -153,12 +152,10 @@ def test_measurements_are_kept_by_step(principal: Principal, study: str) -> None
     [
         ({}, "metrics.seconds"),
         ({"other": 1.0}, "metrics.seconds"),
-        ({"seconds": math.nan}, "metrics.seconds"),
-        ({"seconds": math.inf}, "metrics.seconds"),
         ({"seconds": 10**400}, "metrics.seconds"),
         ({"seconds": "fast"}, "metrics.seconds"),
         ({"seconds": True}, "metrics.seconds"),
-        ({"seconds": 1.0, "other": math.nan}, "metrics.other"),
+        ({"seconds": 1.0, "other": "fast"}, "metrics.other"),
     ],
 )
 def test_bad_metrics_name_the_field_and_change_nothing(
