@@ -1,12 +1,13 @@
 """A study with a context on a real agent: a C program whose best size of reads depends on how a file is accessed.
 
 The program reads one mebibyte of a file in order, or a hundred records of 64 bytes at random places, with reads of a
-given size. In order, large reads save calls; at random places, they read what nobody needs. The metric is the time of
-the processor, which other programs disturb less than the time of the clock.
+given size. In order, large reads save calls. At random places, each read is a block whose checksum covers all of it, so
+that large reads cost much for what nobody needs. In both cases the best size takes less than half of the default's
+time: other programs disturb the measurements, also the time of the processor, which is the metric, and an effect that
+is no larger than this noise cannot be proven by a few runs.
 """
 
 import re
-import statistics
 import subprocess
 from collections.abc import Iterator
 from itertools import product
@@ -22,7 +23,8 @@ from trimtab.follow import Follower
 
 pytestmark = pytest.mark.timeout(900)
 
-SIZES = [256, 1024, 4096, 16384, 65536, 262144]
+SIZES = [64, 256, 2048, 16384, 131072]
+DEFAULT = 2048
 ACCESSES = ["ordered", "random"]
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -39,7 +41,7 @@ int main(int count, char **words) {
     size_t size = strtoul(words[2], NULL, 10);
     int random = strcmp(words[3], "random") == 0, file = open(words[1], O_RDONLY);
     char *room = malloc(size);
-    unsigned state = 7;
+    unsigned state = 7, hash = 2166136261u;
     long sum = 0;
     struct timespec begin, end;
     if (count != 4 || file < 0 || room == NULL) return 1;
@@ -50,7 +52,7 @@ int main(int count, char **words) {
                 state = state * 1103515245u + 12345u;
                 off_t place = (off_t)((state >> 8) % (LENGTH / size)) * (off_t)size;
                 if (pread(file, room, size, place) < RECORD) return 2;
-                for (int i = 0; i < RECORD; i++) sum += room[i];
+                for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)room[i]) * 16777619u;
             }
         } else {
             for (off_t place = 0; place < LENGTH / 4; place += (off_t)size) {
@@ -61,14 +63,14 @@ int main(int count, char **words) {
     }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
-    printf("sum=%ld\nseconds=%.9f\n", sum, seconds);
+    printf("sum=%ld hash=%u\nseconds=%.9f\n", sum, hash, seconds);
     return 0;
 }
 """
 COMPONENT = """
 name: reader
 parameters:
-  size: {type: ordinal, values: [256, 1024, 4096, 16384, 65536, 262144], default: 16384}
+  size: {type: ordinal, values: [64, 256, 2048, 16384, 131072], default: 2048}
   access: {type: categorical, values: [ordered, random], default: ordered}
 build:
   sources: [reader.c]
@@ -94,7 +96,7 @@ def components(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def exhaustive(components: Path, tmp_path: Path) -> dict[tuple[str, int], float]:
-    """The median seconds of five runs with each size in each context, without an agent."""
+    """The least seconds of five runs with each size in each context, without an agent."""
     program, data = tmp_path / "reader", tmp_path / "data"
     subprocess.run(["gcc", "-O2", "-o", program, components / "reader" / "reader.c"], check=True)
     data.write_bytes(bytes(1 << 22))
@@ -105,7 +107,7 @@ def exhaustive(components: Path, tmp_path: Path) -> dict[tuple[str, int], float]
             seconds = re.search(r"seconds=(\S+)", done.stdout)
             assert seconds is not None
             found.setdefault((access, size), []).append(float(seconds[1]))
-    return {key: statistics.median(values) for key, values in found.items()}
+    return {key: min(values) for key, values in found.items()}
 
 
 @pytest.fixture
@@ -114,19 +116,10 @@ def client(embedded_service: EmbeddedService) -> Iterator[trimtab.Client]:
         yield made
 
 
-# While other programs use the machine, a short search need not prove a gain.
-@pytest.mark.parametrize(
-    ("algorithm", "trials", "must_prove"),
-    [
-        ("random", 24, False),
-        pytest.param("random", 24, True, marks=pytest.mark.slow),
-        pytest.param("gp", 20, True, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("algorithm", "trials"), [("random", 24), pytest.param("gp", 20, marks=pytest.mark.slow)])
 def test_the_table_has_good_settings_for_each_context(
     algorithm: str,
     trials: int,
-    must_prove: bool,
     client: trimtab.Client,
     embedded_service: EmbeddedService,
     tmp_path: Path,
@@ -138,7 +131,7 @@ def test_the_table_has_good_settings_for_each_context(
     proof.chmod(0o600)
     with RealAgent(tmp_path, embedded_service.grpc_address, proof, components, name="reader-agent"):
         name, spec = client.parse_study_file(
-            f"component: reader\nname: reader-{algorithm}-{int(must_prove)}\nalgorithm: {algorithm}\n"
+            f"component: reader\nname: reader-{algorithm}\nalgorithm: {algorithm}\nseed: 1\n"
             "context: {access: }\n"
             "objectives: [{minimize: seconds, unit: s}]\n"
             f"budget: {{max_trials: {trials}}}\nfinal_check: {{max_trials: 10, effects: 0}}\n"
@@ -151,21 +144,17 @@ def test_the_table_has_good_settings_for_each_context(
     searched = [trial.params["access"] for trial in study.trials(["COMPLETED"]) if trial.origin != "check"]
     assert searched.count("random") == searched.count("ordered") == trials // 2
 
+    sizes = {}
     for access in ACCESSES:
         row = study.best({"access": access})
         assert row.verdict is not None
-        assert row.verdict.proven or not must_prove, row.verdict
-        assert row.is_default is not row.verdict.proven
-        if row.is_default:
-            assert row.settings["size"] == 16384
-            continue
+        assert row.verdict.proven, (access, row.settings, row.verdict)
+        assert not row.is_default
+        sizes[access] = int(row.settings["size"])
+        # The two best sizes may change places; the default takes more than twice the time of the best one.
         least = min(exhaustive[access, size] for size in SIZES)
-        share = least / exhaustive[access, int(row.settings["size"])]
-        # 65536 and 262144 differ by about 15 %, so that the better of them need not be found.
-        assert share >= 0.7, (access, row.settings, exhaustive)
-    sizes = {access: int(study.best({"access": access}).settings["size"]) for access in ACCESSES}
-    assert sizes["random"] <= 16384 <= sizes["ordered"]
-    assert not must_prove or sizes["random"] < 16384 < sizes["ordered"]
+        assert exhaustive[access, sizes[access]] <= 2 * least < exhaustive[access, DEFAULT], (sizes, exhaustive)
+    assert sizes["random"] < DEFAULT < sizes["ordered"]
 
     # A controller follows the context with the same table.
     present = ["random"]
@@ -174,5 +163,4 @@ def test_the_table_has_good_settings_for_each_context(
     follower.step()
     present[0] = "ordered"
     follower.step()
-    changed = [sizes["random"], *([sizes["ordered"]] if sizes["ordered"] != sizes["random"] else [])]
-    assert [row.settings["size"] for row in applied] == changed
+    assert [row.settings["size"] for row in applied] == [sizes["random"], sizes["ordered"]]
