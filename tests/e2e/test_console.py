@@ -119,6 +119,21 @@ def test_the_printed_link_signs_in_once_and_an_empty_service_shows_instructions(
     see(stranger, "This login link has been used")
 
 
+def test_sample_data_ends_with_a_proven_gain_and_a_failure(page: Page, api: Api) -> None:
+    # Only a tenant without studies offers it.
+    page.goto("/")
+    page.get_by_role("button", name="Create sample data").click()
+    expect(page).to_have_url(re.compile("/studies/sample$"), timeout=120_000)
+    see(page, "proven: faster by")
+    page.goto("/studies/sample/trials/17")
+    see(page, "exit code 137")
+    page.goto("/studies")
+    see(page, "sample-random")
+    for name in ("sample", "sample-random"):
+        api("DELETE", f"/studies/{name}")
+
+
+
 def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
     stranger: Page, service: EmbeddedService, api: Api
 ) -> None:
