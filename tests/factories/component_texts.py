@@ -202,7 +202,9 @@ BAD = [
         "64 bits",
     ),
     (faulty(rest="env: &a {A: *a}"), 1, "file", "more than 100000 values"),
-    (faulty(rest=f"header: {'[' * 60_000}"), 3, "syntax", "nested more than 50 levels deep"),
+    (faulty(rest=f"header: {'[' * 60}"), 3, "syntax", "nested more than 50 levels deep"),
+    # PyYAML 6.0.4 has a limit of its own, which speaks of the nesting depth.
+    (faulty(rest=f"header: {'[' * 60_000}"), 3, "syntax", "nest"),
     (faulty(f"{{type: int, min: 0, max: {'9' * 5000}, default: 1, env: P}}"), 4, "parameters.p.max", "not an integer"),
     (faulty(rest="artifacts: [../x]"), 3, "artifacts", "inside the trial's work folder"),
     (faulty(rest="artifacts: [/etc/passwd]"), 3, "artifacts", "inside the trial's work folder"),
