@@ -4,6 +4,7 @@ import { formatValue } from "@/lib/format";
 import { titled, type Units } from "@/lib/units";
 import compact from "./CompactTable.module.css";
 import styles from "./ConfigurationTable.module.css";
+import { Wide } from "./Wide";
 
 interface Props {
   /** The parameters that have a row. */
@@ -16,7 +17,7 @@ interface Props {
 /** Compare configurations side by side, with the default last. Values that differ from the default are marked. */
 export function ConfigurationTable({ names, columns, standard, units }: Props) {
   return (
-    <div className={compact.scroll}>
+    <Wide label={t`Parameters`}>
       <table className={`${compact.table} ${styles.values}`}>
         <thead>
           <tr>
@@ -47,6 +48,6 @@ export function ConfigurationTable({ names, columns, standard, units }: Props) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Wide>
   );
 }

@@ -56,7 +56,7 @@ export default function NoticeList({ link }: Props) {
       }
     >
       <h2 className={styles.heading}>{t`Notices`}</h2>
-      {where.length === 0 && data?.notices.length === 0 ? null : <Conditions where={where} columns={NOTICE_COLUMNS} example="study = nightly" onChange={(next) => setWhere(next ?? [])} />}
+      {where.length === 0 && data?.notices.length === 0 ? null : <Conditions bare where={where} columns={NOTICE_COLUMNS} example="study = nightly" onChange={(next) => setWhere(next ?? [])} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`notices`} /> : null

@@ -4,7 +4,7 @@ import { Card } from "@/components/Card";
 import compact from "@/components/CompactTable.module.css";
 import { ConfigurationTable } from "@/components/ConfigurationTable";
 import { CopyButton } from "@/components/CopyButton";
-import { Code, Empty, Problem } from "@/components/Message";
+import { Code, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatMetric, formatTime, unitOf } from "@/lib/format";
@@ -77,7 +77,7 @@ export function TrialView({ study, spec, trial, standard, best, mayTune, measure
       )}
       <Card title={t`Runs on agents`} flush>
         {trial.leases.length === 0 ? (
-          <Empty title={spec.execution ? t`Not yet assigned to an agent` : t`Your own script measures this study`} />
+          <p className={styles.none}>{spec.execution ? t`The trial is not yet assigned to an agent.` : t`Your own script measures this study.`}</p>
         ) : (
           <Leases leases={trial.leases} />
         )}
