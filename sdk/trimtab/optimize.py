@@ -214,6 +214,9 @@ class Run:
         try:
             metrics = self._call(trial)
             reported = self._settle(trial, metrics=metrics)
+            if reported is not None and reported.state == "INFEASIBLE":
+                # A function that always returns NaN would otherwise use up the budget without a word.
+                logger.warning("Trial %d of study %s: %s", trial.number, self._study.name, reported.reason)
         except Infeasible as reason:
             reported = self._settle(trial, infeasible=str(reason) or "infeasible")
         except BaseException as failure:  # noqa: BLE001 - its trial must not stay open

@@ -57,3 +57,8 @@ def test_a_metric_that_is_not_finite(client: Client, name: str, way: Callable[[S
     last = study.trial(len(cases) + 1)
     assert (last.state, last.reason) == ("COMPLETED", "")
     assert last.metrics == {"seconds": 1.0, "watts": 80.0}, "no constraint names the other metric"
+
+
+def test_a_function_that_returns_nan_is_reported(client: Client, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    make_study(client, name).optimize(lambda params: math.nan, n_trials=1, progress=False)
+    assert f"Trial 1 of study {name}: The metric seconds is NaN." in caplog.messages
