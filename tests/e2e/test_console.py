@@ -133,7 +133,6 @@ def test_sample_data_ends_with_a_proven_gain_and_a_failure(page: Page, api: Api)
         api("DELETE", f"/studies/{name}")
 
 
-
 def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
     stranger: Page, service: EmbeddedService, api: Api
 ) -> None:
