@@ -272,7 +272,7 @@ def _text(parameters: Sequence[ParameterEffect], smallest: Smallest | None, leve
     if count == 1:
         return f"the only change carries the gain: {parameters[0].name}"
     matter = [one.name for one in parameters if one.low > 0]
-    none = f"no part of the {count} changes was shown to keep the gain"
+    none = f"no smaller set of the {count} changes was shown to keep the gain"
     return f"{none}; these matter: {_names(matter)}" if matter else none
 
 

@@ -68,7 +68,7 @@ def test_studies_are_compared_and_tagged(page: Page, api: Rest) -> None:
     expect(chart.locator("canvas")).to_be_visible()
     results = page.get_by_role("region", name="Results")
     expect(results.get_by_role("row").filter(has_text="io-path-2").get_by_role("cell").last).to_have_text("24")
-    answer = page.get_by_role("region", name="Is it better?")
+    answer = page.get_by_role("region", name="Which study is better?")
     expect(answer).to_contain_text("Is io-path-2 better than io-path-1 in seconds?")
     # Each recommended configuration was measured once.
     expect(answer).to_contain_text("This is not yet known.")

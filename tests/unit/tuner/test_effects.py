@@ -58,7 +58,7 @@ def test_changes_that_all_matter_leave_nothing_smaller() -> None:
     told = study.told(study.to_the_end())
     assert told.smallest is None
     assert all(one.matters for one in told.parameters)
-    assert told.text == "no part of the 2 changes was shown to keep the gain; these matter: p0, p1"
+    assert told.text == "no smaller set of the 2 changes was shown to keep the gain; these matter: p0, p1"
 
 
 def test_a_single_change_needs_no_trial() -> None:

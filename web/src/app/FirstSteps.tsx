@@ -20,7 +20,9 @@ export function FirstSteps() {
   return (
     <Empty title={t`No studies yet`}>
       <p>
-        <Trans>To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here.</Trans>
+        <Trans>
+          To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here. Or let this page create sample data, with measurements by a formula.
+        </Trans>
       </p>
       {create ? (
         <p>

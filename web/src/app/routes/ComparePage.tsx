@@ -83,7 +83,7 @@ function Compared({ comparison }: { comparison: Comparison }) {
   return (
     <>
       {comparison.better.length === 0 ? null : (
-        <Card title={t`Is it better?`}>
+        <Card title={t`Which study is better?`}>
           <Answers comparison={comparison} />
         </Card>
       )}

@@ -17,7 +17,7 @@ export function Answers({ comparison: { better, metric } }: { comparison: Compar
     <ul className={styles.answers}>
       {better.map((one) => (
         <li key={one.study}>
-          <p className={one.answer === "better" ? styles.good : one.answer === "worse" ? styles.bad : styles.open}>
+          <p className={!one.fair ? styles.open : one.answer === "better" ? styles.good : one.answer === "worse" ? styles.bad : styles.open}>
             <Trans>
               Is <b>{one.study}</b> better than <b>{one.against}</b> in {metric}?
             </Trans>{" "}
@@ -33,8 +33,10 @@ export function Answers({ comparison: { better, metric } }: { comparison: Compar
 function answerText(one: Better): string {
   const { answer, gain } = one;
   const interval = formatGainInterval(one) ?? "";
-  if (answer === "better" && gain !== null) return t`Yes, by ${formatGain(gain)} (${interval}).`;
-  if (answer === "worse" && gain !== null) return t`No, it is worse by ${formatGain(-gain)} (gain: ${interval}).`;
+  if (answer === "better" && gain !== null) return one.fair ? t`Yes, by ${formatGain(gain)} (${interval}).` : t`Probably, by ${formatGain(gain)} (${interval}).`;
+  if (answer === "worse" && gain !== null) {
+    return one.fair ? t`No, it is worse by ${formatGain(-gain)} (gain: ${interval}).` : t`Probably not: it is worse by ${formatGain(-gain)} (gain: ${interval}).`;
+  }
   if (answer === "no measurable difference") return t`There is no measurable difference (gain: ${interval}).`;
   return t`This is not yet known. There are too few runs of these configurations.`;
 }
@@ -42,7 +44,7 @@ function answerText(one: Better): string {
 function basisText({ study, against, runs, against_runs: others, answer, fair, same_machine: same }: Better): string {
   const parts = [
     t`From ${plural(runs, { one: "# run", other: "# runs" })} of the recommended configuration of ${study} and ${plural(others, { one: "# run", other: "# runs" })} of that of ${against}, by a rank test. All intervals in this list hold at once with 95 %.`,
-    answer === "not yet known" ? t`Run the final check of both studies to find out.` : fair ? "" : t`Some of these runs have chosen the configurations and are too good on average. Run the final check of both studies to be sure.`,
+    answer === "not yet known" ? t`Run the final check of both studies to find out.` : fair ? "" : t`The search has chosen a configuration by some of these runs, so that they are too good on average. The final checks of both studies show which is better.`,
     same ? "" : t`Different machines have measured them, and the difference may be that of the machines.`,
   ];
   return parts.filter((part) => part !== "").join(" ");

@@ -70,7 +70,7 @@ function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
         <TextField
           inputMode="numeric"
           label={t`Trials to find which changes matter`}
-          hint={t`At most so many more after a proven gain: 0, or 16 or more.`}
+          hint={t`If a gain is proven, at most so many trials follow. Enter 0, or a number from 16.`}
           value={further}
           error={errorOf("effects")}
           onChange={({ target }) => setFurther(target.value)}

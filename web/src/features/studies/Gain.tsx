@@ -84,7 +84,7 @@ function Estimate({ objective }: { objective: ObjectiveProgress }) {
   return (
     <>
       {gain === null || interval === null ? null : <p>{t`Gain in ${metric}: ${formatGain(gain)} (95 %: ${interval}).`}</p>}
-      {noise === null ? null : <p>{t`Noise of a single run of ${metric}: ±${formatMetric(noise, unit, 2)}${share}.`}</p>}
+      {noise === null ? null : <p>{t`Noise of one measurement of ${metric}: ±${formatMetric(noise, unit, 2)}${share}.`}</p>}
     </>
   );
 }

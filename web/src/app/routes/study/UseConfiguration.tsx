@@ -69,7 +69,7 @@ function Forms({ study, best, standard }: { study: Study; best: Measured; standa
             : t`As ${lease?.agent ?? ""} has run trial ${number}, in the folder ${invocation.folder}. Hidden secrets are shown as ***.`}
         </p>
       ) : null}
-      <CopyButton label={t`Copy`} text={text} />
+      <CopyButton key={text} label={t`Copy`} text={text} />
     </>
   );
 }
