@@ -11,7 +11,7 @@ from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
-from service.core.reasons import Reason, data_of
+from service.core.reasons import Reason, data_of, joined
 from service.notices import notices
 from service.studies import actions, selectors
 from service.studies.change import Work, changing
@@ -212,12 +212,13 @@ def _result(work: Work, metrics: Mapping[str, object], field: str = "metrics") -
     needed = [name for name in work.spec.problem.needed_metrics if name in endless]
     if not needed:
         return _Result(TrialState.COMPLETED, measured)
-    reason = " ".join(f"The metric {name} is {_in_words(endless[name])}." for name in needed)
+    reason = joined([_not_finite(name, endless[name]) for name in needed])
     return _Result(TrialState.INFEASIBLE, None, reason)
 
 
-def _in_words(endless: float) -> str:
-    return "NaN" if math.isnan(endless) else "infinite" if endless > 0 else "negative infinite"
+def _not_finite(metric: str, value: float) -> Reason:
+    words = "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
+    return Reason(f"The metric {metric} is {words}.", "metric_not_finite", metric=metric, value=words)
 
 
 def _after_results(work: Work, trials: Sequence[Trial]) -> None:

@@ -271,6 +271,7 @@ def test_paused_studies_and_studies_without_agents_need_attention(api: Api, stud
     waiting.tell()
     assert api.ok("GET", "/studies/nobody-has-it/queue") == {
         "reason": "Waits for an agent: none is online.",
+        "reason_data": {"code": "no_agent_online", "values": {}},
         "place": None,
     }
     assert names(api, "attention=true&sort=name") == ["nobody-has-it", "paused"]

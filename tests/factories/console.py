@@ -95,7 +95,7 @@ def furnished(service: EmbeddedService, folder: Path) -> Iterator[Rest]:
             {"name": "x", "type": "float", "min": -10.0, "max": 10.0, "default": 0.0},
             {"name": "n", "type": "int", "min": 0, "max": 8, "default": 4},
         ]
-        for name, budget in (("bowl-1", 12), ("bowl-2", 2000)):
+        for name, budget in (("bowl-1", 12), ("bowl-2", 20_000)):
             rest.study(
                 name,
                 space={"parameters": space},

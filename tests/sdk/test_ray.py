@@ -430,7 +430,7 @@ def test_how_trials_end(search: Any) -> None:
     assert ends == [
         ("FAILED", "Ray's trial a ended without a result"),
         ("FAILED", "Ray's trial b reported no number for loss"),
-        ("INFEASIBLE", "reported that loss is -inf"),
+        ("INFEASIBLE", "The metric loss is negative infinite."),
         ("PRUNED", "by a user"),
     ]
 

@@ -57,6 +57,9 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return values.state === "ABORTED" ? t`The study was aborted.` : t`The study was completed.`;
     case "search_over":
       return t`The search was over before the trial ran.`;
+    case "metric_not_finite":
+      if (values.value === "NaN") return t`The metric ${word("metric")} is NaN.`;
+      return values.value === "infinite" ? t`The metric ${word("metric")} is infinite.` : t`The metric ${word("metric")} is negative infinite.`;
     case "outside_new_ranges":
       return t`The ranges of the study were changed before the trial ran, and the trial lies outside the new ranges.`;
     case "application_failed":
