@@ -49,7 +49,7 @@ export function NewStudyPage() {
       </div>
       <p className={styles.soft}>
         <Trans>
-          To tune a script for sbatch by jobs of your own, without an agent, open <Link to="/batch-script">batch script</Link>.
+          Or <Link to="/batch-script">tune a batch script</Link> for sbatch by jobs of your own, without an agent.
         </Trans>
       </p>
       {clone === undefined ? <Begun key={component ?? ""} component={component} /> : <Cloned key={clone} of={clone} />}
