@@ -89,11 +89,9 @@ class Limit(Pruning):
 
     def prune(self, running: Running) -> str | None:
         most = self.number("seconds")
-        return (
-            Reason(f"It ran for longer than {most:g} s.", "ran_too_long", seconds=most)
-            if running.seconds > most
-            else None
-        )
+        if running.seconds <= most:
+            return None
+        return Reason(f"It ran for longer than {most:g} s.", "ran_too_long", seconds=most)
 
 
 class Default(Pruning):

@@ -54,10 +54,12 @@ class DatabaseThreads:
         context = contextvars.copy_context()  # so that the thread's log has the fields of the call
         lane = self._lanes.setdefault(_lane.get(), asyncio.Semaphore(self._share))
         await lane.acquire()
-        running = self._executor.submit(context.run, lambda: _with_connection(function, *args, **kwargs))
-        # The function of a cancelled caller keeps its thread.
-        running.add_done_callback(lambda _: loop.call_soon_threadsafe(lane.release))
-        return await asyncio.wrap_future(running)
+        running = loop.run_in_executor(
+            self._executor, lambda: context.run(lambda: _with_connection(function, *args, **kwargs))
+        )
+        # The function of a cancelled caller keeps its thread, and so its place in the lane.
+        running.add_done_callback(lambda _: lane.release())
+        return await asyncio.shield(running)
 
     def close(self) -> None:
         """Drop the queue, wait until each thread has finished its function, and close the connections."""

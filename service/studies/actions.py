@@ -35,26 +35,14 @@ _select_waiting = Select(
     Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s", extra=_MEASURED_ON
 )
 _select_places = Select(Trial, "id = %s", extra=_MEASURED_ON)
-_start_trials = Update(
-    Trial, "state", "agent", "client_id", "reason", "reason_data", "revision", "started_at", "leased_until"
-)
+# What `Trial.explain` sets.
+_REASON = ("reason", "reason_data")
+_start_trials = Update(Trial, "state", "agent", "client_id", *_REASON, "revision", "started_at", "leased_until")
 _lease_trials = Update(Trial, "revision", "started_at", "leased_until")
-_begin_trial = Update(Trial, "revision", "reason", "reason_data", "node", "started_at")
+_begin_trial = Update(Trial, "revision", *_REASON, "node", "started_at")
 _update_trial = Update(
     Trial,
-    *(
-        "state",
-        "revision",
-        "reason",
-        "reason_data",
-        "metrics",
-        "agent",
-        "node",
-        "doubt",
-        "machine",
-        "attempt",
-        "seconds",
-    ),
+    *("state", "revision", *_REASON, "metrics", "agent", "node", "doubt", "machine", "attempt", "seconds"),
     *("started_at", "finished_at", "leased_until"),
 )
 

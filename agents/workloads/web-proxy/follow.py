@@ -1,19 +1,19 @@
 """The two commands by which `trimtab follow` steers a running proxy.
 
 `context` prints the limit of the proxy's cache, and how many processes of the machine can run for each processor, the
-mean over a second. `apply` reads the settings for this context from standard
-input, and gives them to the proxy through its control socket.
+mean over a second. `apply` reads the settings for this context from standard input, and gives them to the proxy through
+its control socket.
 """
 
 import argparse
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from trial import TrialError, asked  # next to this file
 
 EXAMPLE = """\
 example:
@@ -29,30 +29,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("action", choices=("context", "apply"))
-    parser.add_argument("control", help="the proxy's control socket")
+    parser.add_argument("control", type=Path, help="the proxy's control socket")
     options = parser.parse_args(argv)
     try:
         if options.action == "context":
-            size = ask(options.control, "get")["cache-bytes"]
+            size = asked(options.control, "get")["cache-bytes"]
             print(json.dumps({"cache-bytes": size, "background": others() / (os.cpu_count() or 1)}))
         else:
             settings = json.load(sys.stdin)["settings"]
-            ask(options.control, " ".join(["set", *(f"{name}={value}" for name, value in settings.items())]))
-    except (OSError, ValueError, KeyError) as error:
+            asked(options.control, " ".join(["set", *(f"{name}={value}" for name, value in settings.items())]))
+    except (TrialError, OSError, ValueError, KeyError) as error:
         print(f"error: the proxy at {options.control}: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def ask(control: str, command: str) -> dict[str, Any]:
-    """Send one command to the proxy and return its answer. Raise ValueError if it is refused."""
-    with socket.socket(socket.AF_UNIX) as connection, connection.makefile("r") as lines:
-        connection.connect(control)
-        connection.sendall(f"{command}\n".encode())
-        answer: dict[str, Any] = json.loads(lines.readline())
-    if "error" in answer:
-        raise ValueError(answer["error"])
-    return answer
 
 
 def others() -> float:

@@ -40,6 +40,17 @@ def processors() -> tuple[set[int], set[int]]:
     return (set(allowed[:half]), set(allowed[half:])) if half else (set(allowed), set(allowed))
 
 
+def asked(control: Path, text: str) -> dict[str, Any]:
+    """Send one command, such as "set policy=hybrid", to a control socket. Raise TrialError if it is refused."""
+    with socket.socket(socket.AF_UNIX) as connection, connection.makefile("r") as lines:
+        connection.connect(str(control))
+        connection.sendall(f"{text}\n".encode())
+        answer: dict[str, Any] = json.loads(lines.readline())
+    if "error" in answer:
+        raise TrialError(f"the proxy refused '{text}': {answer['error']}", WRONG)
+    return answer
+
+
 class Proxy:
     """A running proxy and its control socket."""
 
@@ -47,14 +58,8 @@ class Proxy:
         self.port, self._control, self._build, self._environment = port, control, build, environment
 
     def command(self, text: str) -> dict[str, Any]:
-        """Send one command, such as "set policy=hybrid", and return the answer. Raise TrialError if it is refused."""
-        with socket.socket(socket.AF_UNIX) as connection, connection.makefile("r") as lines:
-            connection.connect(str(self._control))
-            connection.sendall(f"{text}\n".encode())
-            answer: dict[str, Any] = json.loads(lines.readline())
-        if "error" in answer:
-            raise TrialError(f"the proxy refused '{text}': {answer['error']}", WRONG)
-        return answer
+        """Send one command and return the answer. Raise TrialError if it is refused."""
+        return asked(self._control, text)
 
     def set(self, **values: object) -> None:
         """Change settings; `_` in a name stands for `-`."""
