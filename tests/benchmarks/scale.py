@@ -266,6 +266,7 @@ def streams(service: EmbeddedService, count: int, seconds: float) -> tuple[Load,
     """Watch studies of many tenants; return the load and the milliseconds from a tell to its event, at all watchers."""
     keys = list(tokens(service, TENANTS))
     told_at, delays, found = [0.0], list[float](), Load(service)
+    begun, all_begun = set[int](), asyncio.Event()
 
     async def run() -> None:
         async with channels(service.grpc_address, -(-count // CALLS_PER_CHANNEL)) as opened:
@@ -278,11 +279,14 @@ def streams(service: EmbeddedService, count: int, seconds: float) -> tuple[Load,
                 request = tuning_pb2.WatchStudyRequest(study="s")
                 call = stubs[number // CALLS_PER_CHANNEL].WatchStudy(request, metadata=bearer(keys[number % TENANTS]))
                 async for event in call:
+                    begun.add(number)
+                    if len(begun) == count:
+                        all_begun.set()
                     if any(trial.state == tuning_pb2.TRIAL_STATE_COMPLETED for trial in event.trials) and told_at[0]:
                         delays.append(1e3 * (time.perf_counter() - told_at[0]))
 
             async def meanwhile() -> None:
-                await asyncio.sleep(5.0 + count / 500)
+                await all_begun.wait()
                 with found.measured():
                     end = time.monotonic() + seconds
                     while time.monotonic() < end:

@@ -77,15 +77,16 @@ class GrpcService:
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 
-    def channel(self, token: str | None = TOKEN) -> grpc.Channel:
-        """Return a channel whose calls carry the token."""
-        options = (("grpc.max_reconnect_backoff_ms", 200), ("grpc.max_send_message_length", -1))
+    def channel(self, token: str | None = TOKEN, *, own_connection: bool = False) -> grpc.Channel:
+        """Return a channel whose calls carry the token. Without `own_connection` it shares one with the others."""
+        options = [("grpc.max_reconnect_backoff_ms", 200), ("grpc.max_send_message_length", -1)]
+        options.append(("grpc.use_local_subchannel_pool", int(own_connection)))
         plain = grpc.insecure_channel(self.address, options=options)
         self.channels.append(plain)
         return plain if token is None else grpc.intercept_channel(plain, WithToken(token))
 
-    def tuning(self, token: str | None = TOKEN) -> tuning_pb2_grpc.TuningServiceStub:
-        return tuning_pb2_grpc.TuningServiceStub(self.channel(token))
+    def tuning(self, token: str | None = TOKEN, *, own_connection: bool = False) -> tuning_pb2_grpc.TuningServiceStub:
+        return tuning_pb2_grpc.TuningServiceStub(self.channel(token, own_connection=own_connection))
 
     def agents(self, token: str | None = TOKEN) -> agent_pb2_grpc.AgentServiceStub:
         return agent_pb2_grpc.AgentServiceStub(self.channel(token))

@@ -167,6 +167,22 @@ def persist(call: object) -> pb.Operation:
             time.sleep(0.1)
 
 
+def test_calls_that_come_at_once_get_an_answer(own_grpc_service: GrpcService) -> None:
+    """After a restart all clients call at once. gRPC alone would end most of these calls with CANCELLED."""
+    request = pb.GetStudyRequest(name=create(own_grpc_service.tuning()))
+    process = own_grpc_service.process
+    assert process is not None
+    clients = [own_grpc_service.tuning(own_connection=True) for _ in range(4)]
+    for client in clients:
+        client.GetStudy(request, timeout=PATIENCE)
+    process.send_signal(signal.SIGSTOP)
+    calls = [client.GetStudy.future(request, timeout=PATIENCE) for client in clients for _ in range(900)]
+    process.send_signal(signal.SIGCONT)
+    # The rest is beyond the bound of a caller, and the answer says so.
+    assert {call.code() for call in calls} <= {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert sum(call.code() == grpc.StatusCode.OK for call in calls) >= 1000
+
+
 def test_a_port_that_is_taken(grpc_service: GrpcService) -> None:
     command = [sys.executable, "-m", "service.main", "grpc", "--port", str(grpc_service.port)]
     done = subprocess.run(
