@@ -258,7 +258,8 @@ class Meter:
 def _exceeded(quota: str, limit: float, used: float) -> ResourceExhausted:
     return ResourceExhausted(
         "quota_exceeded",
-        f"The tenant may have {limit} of {quota.replace('_', ' ')} and has {used}. Its operator can raise the limit.",
+        f"The tenant's limit of {quota.replace('_', ' ')} is {limit:,.10g}, and {used:,.10g} are used. "
+        "An operator can raise it.",
         quota=quota,
         limit=limit,
         used=used,

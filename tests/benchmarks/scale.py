@@ -47,8 +47,8 @@ INSERT INTO identity_apitoken (id, name, digest, hint, owner, role, scopes, expi
 SELECT gen_random_uuid(), 'scale', %s, %s, 'scale', 'admin', '["tune"]', now() + interval '1 day', id
 FROM tenancy_tenant WHERE slug = %s
 """
-# All agents of the benchmark are one principal, and each holds two calls.
-LIMITS = {"TRIMTAB_GRPC_CALLS_PER_PRINCIPAL": "5000"}
+# All agents of the benchmark are one principal, and each holds two calls. Its studies are those of one tenant.
+LIMITS = {"TRIMTAB_GRPC_CALLS_PER_PRINCIPAL": "5000", "TRIMTAB_LIMIT_STUDIES": "20000"}
 # Calls on one connection; the service allows a thousand.
 CALLS_PER_CHANNEL = 500
 
