@@ -13,10 +13,13 @@ logger = logging.getLogger(__name__)
 # Seconds until the next heartbeat after an answer that named something to do: there may be more. The pause doubles, up
 # to the usual interval, while the service repeats the same items, which are in progress.
 SHORTEST_PAUSE = 0.2
+# An agent without leases sends half as many heartbeats, because most agents of a large site have no trial. A lease that
+# it gets meanwhile lasts longer than that.
+IDLE = 2.0
 
 
 async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, interval: float) -> None:
-    """Renew every lease once per `interval` seconds, without end.
+    """Renew every lease once per `interval` seconds, without end; without leases each `IDLE` intervals.
 
     The service holds each heartbeat for that long and answers as soon as a trial must stop or somebody asks for a dry
     run. While the service is away, trials continue, and it decides later what their results are worth.
@@ -25,9 +28,10 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
     reported: set[str] = set()
     pause = SHORTEST_PAUSE
     while True:
-        began = loop.time()
+        began, held = loop.time(), trials.held()
+        seconds = interval if held else IDLE * interval
         try:
-            renewal = await control.renew(trials.held(), await trials.elapsed(), trials.waiting(), wait=interval)
+            renewal = await control.renew(held, await trials.elapsed(), trials.waiting(), wait=seconds)
         except CallError as error:
             logger.warning("%s; trials continue", error)
             await asyncio.sleep(interval)
@@ -42,4 +46,4 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
         pause = min(interval, pause * 2) if named <= reported else SHORTEST_PAUSE
         reported = named
         # Keep the interval even if the service does not hold the heartbeat.
-        await asyncio.sleep(pause if named else max(0.0, began + interval - loop.time()))
+        await asyncio.sleep(pause if named else max(0.0, began + seconds - loop.time()))

@@ -40,7 +40,8 @@ from tests.factories.service import EmbeddedService
 COMPONENT = "nothing"
 # Seconds that a trial of a busy agent takes, half as long to half as long again.
 TRIAL_SECONDS = 10.0
-HEARTBEAT, WAIT = Duration(seconds=5), Duration(seconds=20)
+# An agent without a lease sends a heartbeat half as often.
+HEARTBEAT, IDLE_HEARTBEAT, WAIT = Duration(seconds=5), Duration(seconds=10), Duration(seconds=20)
 TENANTS = 100
 TOKEN = """
 INSERT INTO identity_apitoken (id, name, digest, hint, owner, role, scopes, expires_at, tenant_id)
@@ -180,6 +181,8 @@ class Agents:
     service: EmbeddedService
     count: int
     component: str
+    registered: int = 0
+    all_registered: asyncio.Event = field(default_factory=asyncio.Event)
     trials: int = 0
 
     async def run(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
@@ -201,13 +204,17 @@ class Agents:
                 agent_pb2.RegisterRequest(agent_id=name, name=name, slots=1, components=[offered], session_id="s"),
                 metadata=metadata,
             )
+        self.registered += 1
+        if self.registered == self.count:
+            self.all_registered.set()
         held: set[str] = set()
         draws = random.Random(number)
 
         async def beat() -> None:
             while True:
+                wait = HEARTBEAT if held else IDLE_HEARTBEAT
                 await stub.RenewLeases(
-                    agent_pb2.RenewLeasesRequest(agent_id=name, leases=sorted(held), wait=HEARTBEAT), metadata=metadata
+                    agent_pb2.RenewLeasesRequest(agent_id=name, leases=sorted(held), wait=wait), metadata=metadata
                 )
 
         async def work() -> None:
@@ -240,7 +247,8 @@ def agents(service: EmbeddedService, count: int, seconds: float, *, busy: bool) 
 
     async def meanwhile() -> None:
         # Registration, and the first round of calls, are not measured.
-        await asyncio.sleep(12.0 if busy else 8.0)
+        await all_of_them.all_registered.wait()
+        await asyncio.sleep(WAIT.seconds)
         with found.measured():
             before = all_of_them.trials
             await asyncio.sleep(seconds)
