@@ -92,7 +92,7 @@ build_console() {
     local installed built
     installed=$(cat web/package-lock.json web/package.json | sha256sum)
     if [ "$installed" != "$(cat web/node_modules/.installed-from 2>/dev/null)" ]; then
-        say "installing the console's packages"
+        say "installing the console's packages, which takes a minute"
         (cd web && npm ci --no-audit --no-fund --loglevel=error) >&2 || return 1
         echo "$installed" >web/node_modules/.installed-from
     fi
@@ -101,7 +101,7 @@ build_console() {
         find service/api service/core -name '*.py' -print0 | LC_ALL=C sort -z | xargs -0 cat
     } | sha256sum)
     if [ "$built" != "$(cat web/dist/.built-from 2>/dev/null)" ]; then
-        say "building the console"
+        say "building the console, which takes one to three minutes"
         (cd web && PYTHON="$root/.venv/bin/python" npm run --silent build) >.cache/console-build.log 2>&1 || {
             cat .cache/console-build.log >&2
             return 1

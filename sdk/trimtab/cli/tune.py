@@ -9,12 +9,10 @@ import typer
 import trimtab
 from trimtab import predictions, similar
 from trimtab.cli import output
-from trimtab.cli.following import TIMED_OUT, follow
+from trimtab.cli.following import TIMED_OUT, follow, interrupted
 from trimtab.cli.submission import create, load
 from trimtab.errors import Conflict, InvalidInput, Timeout
 from trimtab.study import Study
-
-_POLL_SECONDS = 0.5
 
 EXAMPLES = """Example of a file:
 
@@ -98,8 +96,7 @@ def tune(
             output.say(said)
         if not any(agent.online for agent in client.list_agents()):
             output.say("No agent is online. The study starts when an agent connects.")
-        if like_earlier:
-            _begin_like_earlier(client, study)
+        left = _begin_like_earlier(client, study, timeout) if like_earlier else timeout
         if detach:
             if as_json:
                 output.print_json(output.study_json(study))
@@ -108,11 +105,11 @@ def tune(
             return
         output.say(f"Study {study.name}")
         if not as_json:
-            follow(study, timeout)
+            follow(study, timeout, left=left)
             return
         code = 0
         try:
-            state = study.wait(timeout, progress=False)
+            state = study.wait(left, progress=False)
         except Timeout:
             state, code = study.state, TIMED_OUT
         result = output.result_json(study)
@@ -123,13 +120,27 @@ def tune(
             raise typer.Exit(code)
 
 
-def _begin_like_earlier(client: trimtab.Client, study: Study) -> None:
-    """Enqueue what the most similar earlier studies have found, as soon as the default has a result."""
+def _begin_like_earlier(client: trimtab.Client, study: Study, timeout: float | None) -> float | None:
+    """Enqueue what the most similar earlier studies have found, as soon as the default has a result.
+
+    Return the seconds of the timeout that are left.
+    """
     output.say("Waiting for the first run of the default, to compare it with earlier studies.")
-    while not similar.default_metrics(study):
-        if study.refresh().state.finished:
-            return
-        time.sleep(_POLL_SECONDS)
+    began = time.monotonic()
+    try:
+        if not any(similar.default_metrics(study) for _ in study.watch(timeout)):
+            output.say("The study has ended before it was compared with earlier studies.")
+            return timeout
+    except Timeout:
+        output.say("The default has no result yet, so the study is not compared with earlier ones.")
+        return 0.0
+    except KeyboardInterrupt:
+        raise interrupted(study) from None
+    _enqueue_like_earlier(client, study)
+    return None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+
+
+def _enqueue_like_earlier(client: trimtab.Client, study: Study) -> None:
     described = study.spec.execution
     assert described is not None  # similar.check
     found = similar.neighbours(study, client.list_studies(component=described.component))

@@ -136,9 +136,9 @@ def test_tune_says_that_the_study_is_paused_or_waits(
     assert "The study continues. To follow it again" in reported
 
 
-@pytest.mark.parametrize("json_too", [[], ["--json"]])
+@pytest.mark.parametrize("more", [[], ["--json"], ["--similar"], ["--similar", "--json"]])
 def test_the_time_of_tune_is_limited(
-    shell: Shell, embedded_service: EmbeddedService, component: str, tmp_path: Path, json_too: list[str]
+    shell: Shell, embedded_service: EmbeddedService, component: str, tmp_path: Path, more: list[str]
 ) -> None:
     with agent(embedded_service.grpc_address, embedded_service.token, component, works=False):
-        shell.fail("tune", tune_file(tmp_path, component), "--timeout", "0.5", *json_too, code=124)
+        shell.fail("tune", tune_file(tmp_path, component), "--timeout", "0.5", *more, code=124)
