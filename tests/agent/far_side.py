@@ -54,7 +54,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
         self.lost: set[str] = set()
         self.registrations: list[agent_pb2.RegisterRequest] = []
         self.known_sessions: set[str] = set()
-        self.renewals = 0
+        # Each heartbeat: how many leases it names, and for how many seconds it may be held.
+        self.heartbeats: list[tuple[int, float]] = []
         # the latest that a heartbeat said, by lease
         self.elapsed: dict[str, float] = {}
         # and why trials do not start
@@ -256,7 +257,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
     ) -> agent_pb2.RenewLeasesResponse:
         self._enter("RenewLeases", request, context)
         with self.changed:
-            self.renewals += 1
+            self.heartbeats.append((len(request.leases), request.wait.ToNanoseconds() / 1e9))
             self.elapsed.update({lease: elapsed.ToNanoseconds() / 1e9 for lease, elapsed in request.elapsed.items()})
             self.waiting = dict(request.waiting)
             self.changed.notify_all()

@@ -57,7 +57,7 @@ def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide
 def test_a_dry_run_shows_the_same_commands_that_a_trial_runs(agent: AgentProcess, far_side: FarSide) -> None:
     """Save for the lease's name; where answers are lost it is answered again, and it runs nothing."""
     agent.start("--label", "zone=a")
-    far_side.wait_for(lambda: far_side.renewals)
+    far_side.wait_for(lambda: far_side.heartbeats)
     far_side.lose_answers["AnswerDryRun"] = 1
     asked = far_side.ask(1, "basic", {"x": 0.5}, {"x": 11.0}, {"y": 1}, application="leaving")
     far_side.wait_for(lambda: asked in far_side.answers)
@@ -267,6 +267,14 @@ def test_the_heartbeat_reports_how_long_a_trial_has_been_running(agent: AgentPro
     assert settled.elapsed.ToNanoseconds() / 1e9 >= far_side.elapsed[lease] - 0.01
 
 
+def test_an_agent_without_leases_sends_half_as_many_heartbeats(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.wait_for(lambda: far_side.heartbeats)
+    far_side.offer("basic", application="long")
+    far_side.wait_for(lambda: any(leases for leases, _ in far_side.heartbeats))
+    assert set(far_side.heartbeats) == {(0, 2 * far_side.heartbeat), (1, far_side.heartbeat)}
+
+
 def test_lost_lease_is_ended_and_not_reported(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")
@@ -412,7 +420,7 @@ def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide
 
 def test_unknown_agent_registers_again(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
-    far_side.wait_for(lambda: far_side.renewals > 1)
+    far_side.wait_for(lambda: len(far_side.heartbeats) > 1)
     far_side.known_sessions.clear()
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
     assert len(far_side.registrations) >= 2
