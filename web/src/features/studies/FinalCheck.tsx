@@ -57,6 +57,7 @@ function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
           : t`The best configuration and the default are measured alternately. Only these measurements count for the new verdict, which replaces the present one when the check is over.`}
       </p>
       {searching ? <p>{t`The search ends first. Its running trials may finish, and the check begins after them. The search can continue after the check.`}</p> : null}
+      {study.spec.execution ? null : <p>{t`Your own script measures the trials of this study. The check waits until it asks for them, so start it again if it has ended.`}</p>}
       <TextField inputMode="numeric" label={t`Trials at most`} value={most} error={errorOf("max_trials")} onChange={({ target }) => setMost(target.value)} />
       <TextField
         inputMode="decimal"

@@ -100,7 +100,7 @@ function Doubtful({ analysis: { verdict, pareto_verdict: several } }: { analysis
   );
 }
 
-function Verdict({ analysis, study: { search_end_reason: ended, state } }: { analysis: Analysis; study: Study }) {
+function Verdict({ analysis, study: { active_count: running, search_end_reason: ended, spec, state } }: { analysis: Analysis; study: Study }) {
   const verdict = analysis.verdict ?? analysis.pareto_verdict;
   const isSeveral = analysis.objectives.length > 1;
   return (
@@ -121,7 +121,9 @@ function Verdict({ analysis, study: { search_end_reason: ended, state } }: { ana
             ? t`The final check is running. It measures members of the Pareto front and the default alternately.`
             : verdict?.level === "proven" && verdict.trials > 0
               ? t`The final check is running. It measures which of the changes carry the gain.`
-              : t`The final check is running. It measures the best configuration and the default alternately.`}</p>
+              : t`The final check is running. It measures the best configuration and the default alternately.`}
+          {spec.execution || running > 0 ? null : <> {t`It waits for your script to ask for the next trial. Start the script again if it has ended.`}</>}
+        </p>
       )}
       {verdict === null || verdict.trials === 0 || state !== "ACTIVE" ? null : (
         <p className={styles.basis}>{t`The study continues. The verdict is that of its earlier final check until the next one is over.`}</p>
