@@ -22,6 +22,7 @@ from tests.benchmarks.quality.compare import (
     geometric_mean,
     mean_ranks,
     searches,
+    shares_won,
 )
 from tests.benchmarks.quality.search import FIRST_SEED
 
@@ -69,6 +70,8 @@ def show(records: Records) -> None:
     table.add_row("mean rank", *(bootstrap(one).text(2) for one in ranks.values()))
     of_each = [[geometric_mean(found[case, optimiser]) for case in cases] for optimiser in ranks]
     table.add_row("geometric mean", *(f"{geometric_mean(one):.2f}" for one in of_each))
+    won = shares_won(records)
+    table.add_row(f"{next(iter(ranks))} is better, %", "", *(bootstrap(won[one]).text(0) for one in won))
     seconds = [np.mean([one["seconds"] for one in records if one["optimiser"] == optimiser]) for optimiser in ranks]
     table.add_row("CPU seconds", *(f"{one:.2f}" for one in seconds))
     Console(width=180).print(table)

@@ -84,6 +84,21 @@ def mean_ranks(found: Mapping[tuple[str, str], Sequence[float]]) -> dict[str, li
     return ranks
 
 
+def shares_won(records: Records) -> dict[str, list[float]]:
+    """Return on each problem the share of seeds, in per cent, on which the first optimiser was better than each other.
+
+    The seeds are those that both have. Equal distances count half.
+    """
+    found = {(one["optimiser"], one["case"], one["seed"]): one["recommended"] for one in records}
+    first, *others = dict.fromkeys(one["optimiser"] for one in records)
+    won: dict[str, dict[str, list[float]]] = {other: {} for other in others}
+    for (optimiser, case, seed), distance in found.items():
+        if optimiser != first and (first, case, seed) in found:
+            own = found[first, case, seed]
+            won[optimiser].setdefault(case, []).append(100 * ((own < distance) + (own == distance) / 2))
+    return {other: [float(np.mean(one)) for one in by_case.values()] for other, by_case in won.items()}
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """Return the geometric mean of distances in per cent, of which less than 0.1 counts as 0.1."""
     return math.exp(float(np.mean(np.log(np.maximum(values, 0.1)))))
