@@ -39,8 +39,6 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
 HEALTH_SECONDS = 5.0
-# A call of a client that has given up leaves the queue by itself.
-MAX_QUEUE_SECONDS = 300
 SERVICES = (
     tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].full_name,
     agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
@@ -51,6 +49,8 @@ OPTIONS = (
     # Requests between the two limits get a typed error (admission.py). Larger requests are not read.
     ("grpc.max_receive_message_length", 2 * MAX_REQUEST_BYTES),
     ("grpc.max_concurrent_streams", 1000),
+    # Seconds in the queue of calls; by default 30. A call of a client that has given up leaves it by itself.
+    ("grpc.server_max_unrequested_time_in_server", 300),
     # This finds dead clients of long calls, and allows clients to find a dead server as often.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -129,10 +129,9 @@ async def serve_until(
             ("grpc.so_reuseport", int(shared)),
             ("grpc.server_handshake_timeout_ms", int(1000 * settings.TRIMTAB_GRPC_HANDSHAKE_SECONDS)),
             # Thousands of calls that come at once, as after a restart, wait for their turn. By default gRPC ends some
-            # of more than 1,000 waiting calls, and each after 30 s, with CANCELLED and without a reason.
+            # of more than 1,000 waiting calls with CANCELLED and without a reason.
             ("grpc.server.max_pending_requests", settings.TRIMTAB_GRPC_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", settings.TRIMTAB_GRPC_CALLS),
-            ("grpc.server_max_unrequested_time_in_server", MAX_QUEUE_SECONDS),
         ),
         # Beyond it gRPC answers RESOURCE_EXHAUSTED.
         maximum_concurrent_rpcs=settings.TRIMTAB_GRPC_CALLS,

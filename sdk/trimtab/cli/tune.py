@@ -14,6 +14,8 @@ from trimtab.cli.submission import create, load
 from trimtab.errors import Conflict, InvalidInput, Timeout
 from trimtab.study import Study
 
+_ENDED = "The study has ended before it was compared with earlier studies."
+
 EXAMPLES = """Example of a file:
 
     component: gcc-flags
@@ -128,8 +130,8 @@ def _begin_like_earlier(client: trimtab.Client, study: Study, timeout: float | N
     output.say("Waiting for the first run of the default, to compare it with earlier studies.")
     began = time.monotonic()
     try:
-        if not any(similar.default_metrics(study) for _ in study.watch(timeout)):
-            output.say("The study has ended before it was compared with earlier studies.")
+        if not any(_is_result_of_default(trial) for change in study.watch(timeout) for trial in change.trials):
+            output.say(_ENDED)
             return timeout
     except Timeout:
         output.say("The default has no result yet, so the study is not compared with earlier ones.")
@@ -140,6 +142,10 @@ def _begin_like_earlier(client: trimtab.Client, study: Study, timeout: float | N
     return None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
 
 
+def _is_result_of_default(trial: trimtab.Trial) -> bool:
+    return trial.origin == "default" and trial.state is trimtab.TrialState.COMPLETED
+
+
 def _enqueue_like_earlier(client: trimtab.Client, study: Study) -> None:
     described = study.spec.execution
     assert described is not None  # similar.check
@@ -147,7 +153,7 @@ def _enqueue_like_earlier(client: trimtab.Client, study: Study) -> None:
     try:
         trials = similar.enqueue_best(study, found)
     except Conflict:
-        output.say("The study has ended before it was compared with earlier studies.")
+        output.say(_ENDED)
         return
     if not trials:
         output.say("No earlier study of this component has a result to begin with.")
