@@ -6,15 +6,17 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.benchmarks.quality import coco, optimisers, problems
+from tests.benchmarks.quality import bayesmark, coco, optimisers, problems
 from tests.benchmarks.quality.case import Case
 
 # The first seed of each set of problems.
-FIRST_SEED = {"development": 0, "reported": 5000} | dict.fromkeys(coco.INSTANCES, 1)
+FIRST_SEED = {"development": 0, "reported": 5000} | dict.fromkeys([*coco.INSTANCES, bayesmark.SUITE], 1)
 
 
 def cases(half: str) -> Sequence[Case]:
-    """Return the problems of one half, or of a suite of COCO."""
+    """Return the problems of one half, of a suite of COCO, or Bayesmark's."""
+    if half == bayesmark.SUITE:
+        return bayesmark.cases()
     if half in coco.INSTANCES:
         return coco.cases(half)
     return problems.development() if half == "development" else problems.reported()

@@ -1,10 +1,11 @@
-"""The protocol between the benchmark and another package's optimiser: JSON objects, one on each line.
+"""The protocol between the benchmark and another package's program: JSON objects, one on each line.
 
-The first line describes the problem: `parameters`, `seed`, `budget`, `batch` and `noisy`. A parameter has a `name`, a
-`kind` (float, int, ordinal, categorical or bool), `min`, `max` and `log` or its `values`, and perhaps a `parent` with
-the values `active_for` which it is active. Then come `{"ask": n}`, which is answered by a list of n configurations,
-`{"tell": values}`, with the values of these configurations in their order, which is answered by null, and
-`{"recommend": true}`, which is answered by a configuration and the seconds of CPU so far.
+Each request has one answer. To an optimiser, the first one describes the problem: `parameters`, `seed`, `budget`,
+`batch` and `noisy`. A parameter has a `name`, a `kind` (float, int, ordinal, categorical or bool), `min`, `max` and
+`log` or its `values`, and perhaps a `parent` with the values `active_for` which it is active. Then come `{"ask": n}`,
+which is answered by a list of n configurations, `{"tell": values}`, with the values of these configurations in their
+order, and `{"recommend": true}`, which is answered by a configuration and the seconds of CPU so far. The others are
+answered by null. `bayesmark_tasks` has requests of its own.
 """
 
 import json
@@ -33,22 +34,32 @@ class Optimiser(Protocol):
 
 
 def serve(make: Callable[[dict[str, Any]], Optimiser]) -> None:
-    """Answer requests until the input ends."""
+    """Answer requests to an optimiser until the input ends."""
+    began = time.process_time()
+    optimiser: Optimiser | None = None
+
+    def answer(request: dict[str, Any]) -> Any:
+        nonlocal optimiser
+        if optimiser is None:
+            optimiser = make(request)
+        elif "ask" in request:
+            return optimiser.ask(request["ask"])
+        elif "tell" in request:
+            optimiser.tell(request["tell"])
+        else:
+            return {"configuration": optimiser.recommend(), "seconds": time.process_time() - began}
+        return None
+
+    answer_requests(answer)
+
+
+def answer_requests(answer: Callable[[dict[str, Any]], Any]) -> None:
+    """Answer each request by what `answer` returns, until the input ends."""
     # Packages print, so only this program has the descriptor of the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    problem = json.loads(sys.stdin.readline())
-    began = time.process_time()
-    optimiser = make(problem)
     for line in sys.stdin:
-        request = json.loads(line)
-        answer: Any = None
-        if "ask" in request:
-            answer = optimiser.ask(request["ask"])
-        elif "tell" in request:
-            optimiser.tell(request["tell"])
-        else:
-            answer = {"configuration": optimiser.recommend(), "seconds": time.process_time() - began}
-        answers.write(json.dumps(answer, default=lambda value: value.item()) + "\n")
+        found = answer(json.loads(line))
+        answers.write(json.dumps(found, default=lambda value: value.item()) + "\n")
         answers.flush()

@@ -1,0 +1,67 @@
+"""The benchmark's end of the protocol in `line`: a program of this folder in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+_FOLDER = Path(__file__).parent
+
+
+class Program:
+    """A running program. It ends with the `with` block, or with `close`."""
+
+    def __init__(self, name: str) -> None:
+        # The program names its packages, for which uv makes an environment.
+        command = [_uv(), "run", "--quiet", "--script", str(_FOLDER / f"{name}.py")]
+        # Matrices are small, so further threads would mostly wait, and searches run at the same time.
+        threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            command,
+            env=os.environ | threads,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the program."""
+        self._process.kill()
+        self._process.communicate()
+
+    def answer(self, request: Any) -> Any:
+        """Return the answer to a request; raise `RuntimeError` if the program has ended."""
+        pipe = _pipe(self._process.stdin)
+        pipe.write(json.dumps(request) + "\n")
+        pipe.flush()
+        line = _pipe(self._process.stdout).readline()
+        if not line:
+            raise RuntimeError(f"The program has ended: {_pipe(self._process.stderr).read()[-2000:]}")
+        return json.loads(line)
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+def _uv() -> str:
+    own = Path(".cache/uv/bin/uv")
+    found = shutil.which("uv") or (str(own) if own.exists() else None)
+    if found is None:
+        raise RuntimeError("The program needs uv, which makes an environment for it.")
+    return found
