@@ -11,13 +11,14 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from trimtab import login
+from trimtab.context import Observed
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
-from trimtab.space import Parameter, Scalar
+from trimtab.space import Parameter
 from trimtab.spec import Execution, JobMetadata, Placement, StudySpec, StudyState
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Client:
         start_from: str | Sequence[str] = (),
         description: str = "",
         job: JobMetadata | None = None,
-        context: Mapping[str, Sequence[Scalar] | None] | Sequence[str] = (),
+        context: Observed = (),
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
@@ -190,6 +191,8 @@ class Client:
             context: parameters of the space that are observed with each trial and never chosen, such as the load:
                 ["load"], or {"hit": [0.6, 0.9]} with the values of a number for which settings are wanted. The
                 recommendation is then a table (`study.context_table()`), and `ask` takes the present context.
+                {"size": {"at": [8], "cheaper": [1, 2]}} also names values at which a trial costs less; a study that
+                chooses the context runs some of its trials with them.
             load_if_exists: return the existing study of this name if it has the same space and objectives. It keeps
                 its own algorithm, seed and budget; a warning in the log (`trimtab`) names those that differ.
             client_id: as in `Client`, for this study only.

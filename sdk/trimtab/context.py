@@ -5,10 +5,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.method import Verdict, VerdictLevel
 from trimtab.space import Params, Scalar
+
+# What a user says of the context: names, perhaps with values, or with a mapping of `at` and `cheaper` to values.
+Observed: TypeAlias = Mapping[str, Sequence[Scalar] | Mapping[str, Sequence[Scalar]] | None] | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,9 @@ class ContextVariable:
 
     name: str
     values: tuple[Scalar, ...] = ()
-    """Empty in a new study: all values of the parameter, if these are few."""
+    """Empty in a new study: all values of the parameter that are not cheaper, if these are few."""
+    cheaper: tuple[Scalar, ...] = ()
+    """Values that are not in the table, at which a trial costs less. The study may run trials with them to learn."""
 
 
 @dataclass(frozen=True)

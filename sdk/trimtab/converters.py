@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from trimtab._gen import identity_pb2 as identity_pb
 from trimtab._gen import tuning_pb2 as pb
-from trimtab.context import ContextRow, ContextTable, ContextVariable
+from trimtab.context import ContextRow, ContextTable, ContextVariable, Observed
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
@@ -307,7 +307,8 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     message.start_from.extend(spec.start_from)
     for place, variable in enumerate(spec.context):
         values = _to_list(f"context[{place}].values", variable.values)
-        message.context.add(name=variable.name, values=values)
+        cheaper = _to_list(f"context[{place}].cheaper", variable.cheaper)
+        message.context.add(name=variable.name, values=values, cheaper=cheaper)
     if spec.job is not None:
         nodes = 0 if spec.job.nodes is None else to_int32("job.nodes", spec.job.nodes)
         texts = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
@@ -385,7 +386,10 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         description=message.description,
         trial_timeout=_seconds(message.trial_timeout) if message.HasField("trial_timeout") else None,
         job=_from_job_metadata(message.job) if message.HasField("job") else None,
-        context=tuple(ContextVariable(one.name, tuple(map(from_value, one.values))) for one in message.context),
+        context=tuple(
+            ContextVariable(one.name, tuple(map(from_value, one.values)), tuple(map(from_value, one.cheaper)))
+            for one in message.context
+        ),
     )
 
 
@@ -503,12 +507,21 @@ def from_context_table(study: str, message: pb.GetBestTrialsResponse) -> Context
     return ContextTable(study, message.revision, tuple(rows))
 
 
-def to_context(given: Mapping[str, Sequence[Scalar] | None] | Sequence[str]) -> tuple[ContextVariable, ...]:
-    """Return the context variables that a user names, with or without their values in the table."""
+def to_context(given: Observed) -> tuple[ContextVariable, ...]:
+    """Return the context variables that a user names, with or without their values in the table and cheaper ones."""
     if isinstance(given, str):
         raise InvalidInput.of("context", given, 'a list such as ["load"] or a dict such as {"hit": [0.6, 0.9]}')
     named = given if isinstance(given, Mapping) else dict.fromkeys(given)
-    return tuple(ContextVariable(name, tuple(values or ())) for name, values in named.items())
+    return tuple(_to_variable(name, values) for name, values in named.items())
+
+
+def _to_variable(name: str, given: Sequence[Scalar] | Mapping[str, Sequence[Scalar]] | None) -> ContextVariable:
+    if not isinstance(given, Mapping):
+        return ContextVariable(name, tuple(given or ()))
+    for key in given:
+        if key not in ("at", "cheaper"):
+            raise InvalidInput.of(f"context.{name}.{key}", given[key], "only the keys at and cheaper")
+    return ContextVariable(name, tuple(given.get("at", ())), tuple(given.get("cheaper", ())))
 
 
 def from_verdict(message: pb.Verdict) -> Verdict:

@@ -89,6 +89,14 @@ class Algorithm(ABC):
         """
         return None
 
+    def knowledge(self, configuration: Configuration, others: Sequence[Configuration]) -> Sequence[float]:
+        """Return how much a run of each of the others would tell about a configuration. The state does not change.
+
+        It is the share of the remaining variance of the configuration's value that the run removes, from 0 to 1. The
+        result is empty without a model.
+        """
+        return ()
+
     def sensitivities(self) -> Sensitivities:
         """Return each parameter's share of each objective's variance. The observable state does not change.
 

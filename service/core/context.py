@@ -21,14 +21,19 @@ MOST_CONTEXTS = 32
 
 @dataclass(frozen=True)
 class ContextVariable:
-    """A parameter that is observed and never chosen, and its values in the table of recommendations."""
+    """A parameter that is observed and never chosen, and its values in the table of recommendations.
+
+    `cheaper`: values that are not in the table, at which a trial costs less and the study may learn for those that are.
+    """
 
     name: str
     values: tuple[Scalar, ...]
+    cheaper: tuple[Scalar, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return plain JSON from which `parse` makes an equal variable."""
-        return {"name": self.name, "values": list(self.values)}
+        found: dict[str, JsonValue] = {"name": self.name, "values": list(self.values)}
+        return found | ({"cheaper": list(self.cheaper)} if self.cheaper else {})
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,12 @@ class Context:
     def parse(cls, data: object, space: Space) -> Context:
         """Return the context that a list of variables describes.
 
-        A variable is the name of a parameter, or an object with `name` and `values`. The values may be left out for a
-        parameter with choices or a grid: they are then all of its values.
+        A variable is the name of a parameter, or an object with `name`, `values` and `cheaper`. The values may be left
+        out for a parameter with choices or a grid: they are then all of its values that are not cheaper.
 
-        Raises InvalidInput: `context` for too many variables or contexts, and `context[<n>].name` or
-        `context[<n>].values` for a parameter that cannot be observed or values that it cannot have.
+        Raises InvalidInput: `context` for too many variables or contexts, and `context[<n>].name`,
+        `context[<n>].values` or `context[<n>].cheaper` for a parameter that cannot be observed or values that it cannot
+        have.
         """
         if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_VARIABLES:
             allowed = f'a list of at most {MOST_VARIABLES} variables such as {{"name": "load", "values": ["idle"]}}'
@@ -60,7 +66,7 @@ class Context:
                 raise InvalidInput(f"context[{place}].name", name, "each name once", problem="is repeated")
         if variables and len(names) == len(space.parameters):
             raise InvalidInput("context", names, "at least one parameter that is not a context variable")
-        count = math.prod(len(one.values) for one in variables)
+        count = math.prod(len(one.values) + len(one.cheaper) for one in variables)
         if count > MOST_CONTEXTS:
             allowed = f"values that make at most {MOST_CONTEXTS} contexts"
             raise InvalidInput("context", count, allowed, problem="contexts in total")
@@ -76,6 +82,21 @@ class Context:
         return tuple(
             dict(zip(self.names, values, strict=True)) for values in product(*(one.values for one in self.variables))
         )
+
+    @property
+    def has_cheaper(self) -> bool:
+        """Return whether a variable has cheaper values."""
+        return any(one.cheaper for one in self.variables)
+
+    def cheaper(self, context: Configuration) -> tuple[Configuration, ...]:
+        """Return the cheaper contexts from which a study learns for one of the table."""
+        values = [(context[one.name], *one.cheaper) for one in self.variables]
+        return tuple(dict(zip(self.names, each, strict=True)) for each in list(product(*values))[1:])
+
+    def every(self) -> tuple[Configuration, ...]:
+        """Return the contexts of the table, and the cheaper ones."""
+        found = [each for one in self.table() for each in (one, *self.cheaper(one))]
+        return tuple({context_key(one): one for one in found}.values())
 
     def of(self, configuration: Mapping[str, Scalar]) -> Configuration:
         """Return the context in which a configuration was measured."""
@@ -118,7 +139,7 @@ def context_words(context: Mapping[str, Scalar]) -> str:
 
 def _variable(entry: object, where: str, space: Space) -> ContextVariable:
     given = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(given, Mapping) or set(given) - {"name", "values"}:
+    if not isinstance(given, Mapping) or set(given) - {"name", "values", "cheaper"}:
         raise InvalidInput(where, entry, 'a name, or an object such as {"name": "load", "values": ["idle", "high"]}')
     name = given.get("name")
     if not isinstance(name, str) or name not in space.names():
@@ -131,19 +152,36 @@ def _variable(entry: object, where: str, space: Space) -> ContextVariable:
     if child is not None:
         allowed = "a parameter on which no other depends"
         raise InvalidInput(f"{where}.name", name, allowed, problem=f"decides whether {child.name} is active")
-    return ContextVariable(name, _values(given.get("values"), parameter, where))
+    cheaper = _listed(given.get("cheaper", ()), parameter, f"{where}.cheaper")
+    return ContextVariable(name, _values(given.get("values"), cheaper, parameter, f"{where}.values"), cheaper)
 
 
-def _values(given: object, parameter: Parameter, where: str) -> tuple[Scalar, ...]:
+def _values(given: object, cheaper: Sequence[Scalar], parameter: Parameter, where: str) -> tuple[Scalar, ...]:
+    """Return the values of the table, none of which is cheaper."""
+    excluded = {identity(value) for value in cheaper}
     if given is None:
         size = parameter.size()
         if size is None or size > MOST_CONTEXTS:
             kind = "a number" if isinstance(parameter, FloatParameter | IntParameter) else "a choice"
             allowed = f"the values for which settings are wanted, at most {MOST_CONTEXTS}"
             problem = f"are missing, and {parameter.name} is {kind} with too many values"
-            raise InvalidInput(f"{where}.values", None, allowed, problem=problem)
-        return tuple(parameter.value_at(rank) for rank in range(size))
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise InvalidInput(f"{where}.values", given, f"a list of values of {parameter.name}")
-    values = [parameter.cast(value, f"{where}.values[{place}]") for place, value in enumerate(given)]
+            raise InvalidInput(where, None, allowed, problem=problem)
+        every = [parameter.value_at(rank) for rank in range(size)]
+        values = tuple(value for value in every if identity(value) not in excluded)
+    else:
+        values = _listed(given, parameter, where)
+        for value in values:
+            if identity(value) in excluded:
+                raise InvalidInput(
+                    where, value, "values that are not among the cheaper ones", problem="is cheaper, too"
+                )
+    if not values:
+        raise InvalidInput(where, given, f"a list of values of {parameter.name}")
+    return values
+
+
+def _listed(given: object, parameter: Parameter, where: str) -> tuple[Scalar, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InvalidInput(where, given, f"a list of values of {parameter.name}")
+    values = [parameter.cast(value, f"{where}[{place}]") for place, value in enumerate(given)]
     return tuple({identity(value): value for value in values}.values())

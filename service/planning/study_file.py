@@ -157,7 +157,8 @@ class StudyFile:
             return f"{'context' if name in context else 'parameters'}.{name}{match[2]}"
         if match := re.fullmatch(r"context\[(\d+)\](?:\.(\w+))?(.*)", at):
             at = f"context.{context[int(match[1])]}"
-            return f"{at}.at{match[3]}" if match[2] == "values" else at
+            keys = {"values": "at", "cheaper": "cheaper"}
+            return f"{at}.{keys[match[2]]}{match[3]}" if match[2] in keys else at
         if at in ("space", "execution"):
             return "parameters" if at == "space" else "component"
         if at == "trial_timeout_seconds":
@@ -230,10 +231,14 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
         if variable in changes:
             allowed = "a name that `parameters` does not describe too"
             raise InvalidInput(f"context.{variable}", variable, allowed)
-    changes |= {name: {key: value for key, value in one.items() if key != "at"} for name, one in context.items()}
+    observed = {"at": "values", "cheaper": "cheaper"}
+    changes |= {
+        name: {key: value for key, value in one.items() if key not in observed} for name, one in context.items()
+    }
     if context:
         spec["context"] = [
-            {"name": name, **({"values": _list(f"context.{name}.at", one["at"])} if "at" in one else {})}
+            {"name": name}
+            | {own: _list(f"context.{name}.{key}", one[key]) for key, own in observed.items() if key in one}
             for name, one in context.items()
         ]
     only = None if data.get("only") is None else [*_texts("only", data["only"]), *context]
@@ -306,7 +311,14 @@ def content_of(study: Study, *, brief: bool = True) -> Json:
     own = {one.name for one in observed}
     described = _WRITE["parameters"](data["space"]["parameters"])
     data["space"] = {**data["space"], "parameters": {k: one for k, one in described.items() if k not in own}}
-    data["context"] = {one.name: {**described[one.name], "at": list(one.values)} for one in observed} or None
+    data["context"] = {
+        one.name: {
+            **described[one.name],
+            "at": list(one.values),
+            **({"cheaper": list(one.cheaper)} if one.cheaper else {}),
+        }
+        for one in observed
+    } or None
     content: Json = {}
     for key in KEYS:
         value = _get(data, key.place)

@@ -1,6 +1,6 @@
 """Translate messages to plain Python and back. The code that uses a value checks it."""
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -67,6 +67,10 @@ def plain_value(field: str, value: tuning_pb2.Value) -> Scalar:
 def plain_values(field: str, values: Mapping[str, tuning_pb2.Value]) -> dict[str, Scalar]:
     """Return a configuration or a part of one in plain Python."""
     return {name: plain_value(f"{field}.{name}", value) for name, value in values.items()}
+
+
+def _plain_list(field: str, values: Sequence[tuning_pb2.Value]) -> list[Scalar]:
+    return [plain_value(f"{field}[{place}]", value) for place, value in enumerate(values)]
 
 
 def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
@@ -181,11 +185,8 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         data["context"] = [
             {
                 "name": variable.name,
-                "values": [
-                    plain_value(f"context[{place}].values[{index}]", value)
-                    for index, value in enumerate(variable.values)
-                ]
-                or None,
+                "values": _plain_list(f"context[{place}].values", variable.values) or None,
+                "cheaper": _plain_list(f"context[{place}].cheaper", variable.cheaper),
             }
             for place, variable in enumerate(spec.context)
         ]
@@ -379,6 +380,8 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         shown = message.context.add(name=variable.name)
         for value in variable.values:
             set_value(shown.values.add(), value)
+        for value in variable.cheaper:
+            set_value(shown.cheaper.add(), value)
     if spec.resampling is not None:
         _set_policy(message.resampling, spec.resampling)
     _set_policy(message.estimator, spec.estimator)

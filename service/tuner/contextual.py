@@ -22,6 +22,7 @@ from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 from service.policies.check import FinalCheck
 from service.policies.pruning import Running, Step
+from service.tuner.cheaper import Cheaper
 from service.tuner.method import Method
 from service.tuner.recommendation import ContextTable, Recommendation
 from service.tuner.tuner import NO_STEPS, Suggestion, Suggestions, Tuner, requested
@@ -29,6 +30,7 @@ from service.tuner.verdict import ContextCheck
 
 # `gp` models settings and context together. `random` learns nothing, and so is as good in each context as in one.
 CAPABLE = ("gp", "random")
+LEARNING = ("gp",)
 
 
 def tuner_for(problem: Problem, method: Method) -> Tuner:
@@ -51,6 +53,9 @@ class ContextualTuner(Tuner):
         if self.method.stopping is not None and self.method.stopping.needs_prediction:
             allowed = "rules that need no model, for a study with a context"
             raise InvalidInput("stopping", json.dumps(self.method.stopping.to_json()), allowed)
+        if self.choice.name not in LEARNING and problem.context.has_cheaper:
+            allowed = f"an algorithm that learns from cheaper runs: {', '.join(LEARNING)}"
+            raise InvalidInput("algorithm.name", self.choice.name, allowed, problem="cannot use cheaper values")
         self.uses_history = True
         contexts = problem.context.table()
         own = replace(
@@ -61,17 +66,25 @@ class ContextualTuner(Tuner):
         )
         self._parts = {context_key(one): Tuner(problem.within(one), own, self._made) for one in contexts}
         self._contexts = {context_key(one): one for one in contexts}
+        self._budget, self._outside = method.budget, 0
 
     def part(self, configuration: Mapping[str, Scalar]) -> Tuner | None:
         """Return the tuner of the context of a configuration; None outside of the table."""
         return self._parts.get(context_key(self.problem.context.of(configuration)))
 
     def limit(self, budget: int | None) -> None:
+        self._budget = budget
+        # Trials outside of the table, such as cheaper ones, are no part of what its contexts share.
+        left = None if budget is None else budget - self._outside
         for part in self._parts.values():
-            part.limit(_share(budget, len(self._parts)))
+            part.limit(_share(left, len(self._parts)))
 
     def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
         super().update(finished, steps)
+        outside = sum(trial.origin != "check" and self.part(trial.configuration) is None for trial in finished)
+        if outside:
+            self._outside += outside
+            self.limit(self._budget)
         for name, context in self._contexts.items():
             self._parts[name].update(self._of(context, finished), steps)
 
@@ -86,7 +99,7 @@ class ContextualTuner(Tuner):
         """Return the next measurements, as `Tuner.suggest` does.
 
         With the context among the fixed values, all of them are in this context. Otherwise each one is in the context
-        of the table with the fewest trials. The default comes first in each context.
+        of the table with the fewest trials, or in one that is cheaper. The default comes first in each context.
         """
         names = self.problem.context.names
         given = {name: fixed[name] for name in names} if set(names) <= set(fixed) else None
@@ -94,7 +107,7 @@ class ContextualTuner(Tuner):
         left = [given] if given is not None else list(self._contexts.values())
         while left and len(items) < count:
             context = min(left, key=lambda one: self._begun(one, waiting))
-            found, cursor = self._next(context, cursor, waiting, {**fixed, **context})
+            found, cursor = self._next(context, cursor, waiting, {**fixed, **context}, is_given=given is not None)
             if found is None:
                 left.remove(context)
             else:
@@ -161,9 +174,15 @@ class ContextualTuner(Tuner):
         return None if part is None else part.prune(running)
 
     def _next(
-        self, context: Configuration, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+        self,
+        context: Configuration,
+        cursor: int,
+        waiting: Sequence[TrialRecord],
+        fixed: Mapping[str, Scalar],
+        *,
+        is_given: bool,
     ) -> tuple[Suggestion | None, int]:
-        """Return the next measurement in a context, and the cursor after it."""
+        """Return the next measurement and the cursor after it. If the context `is_given`, none is in a cheaper one."""
         part = self._parts.get(context_key(context))
         if part is not None:
             mine = self._of(context, waiting)
@@ -174,6 +193,26 @@ class ContextualTuner(Tuner):
             again = part.again(mine, fixed)
             if again is not None:
                 return Suggestion(again, "replicate"), cursor
+        if part is None or is_given or not self.problem.context.cheaper(context):
+            return self._suggested(cursor, waiting, fixed)
+        cheaper = Cheaper(self.problem, context, [*self.finished, *waiting])
+        default = cheaper.default(fixed)
+        if default is not None:
+            return Suggestion(default, "default"), cursor
+        if not cheaper.is_due():
+            promoted = cheaper.promoted(self._made(), fixed)
+            if promoted is not None:
+                return Suggestion(promoted, "suggested"), cursor
+            return self._suggested(cursor, waiting, fixed)
+        found, cursor = self._suggested(cursor, waiting, fixed)
+        if found is not None:
+            found = replace(found, configuration=cheaper.moved(found.configuration, self._made()))
+        return found, cursor
+
+    def _suggested(
+        self, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+    ) -> tuple[Suggestion | None, int]:
+        """Return the algorithm's next suggestion, and the cursor after it."""
         batch = self._made().suggest(1, cursor=cursor, pending=waiting, fixed=fixed)
         found = next(iter(batch.configurations), None)
         return None if found is None else Suggestion(found, "suggested"), batch.cursor

@@ -39,6 +39,9 @@ GOOD = {
         "context: {load: {type: categorical, values: [idle, high]}, hit: {type: float, "
         "min: 0, max: 1, at: [0.6, 0.9]}}\n" + OBJECTIVES,
     ),
+    "cheaper values": BASE.replace(
+        OBJECTIVES, "context: {size: {type: int, min: 1, max: 8, at: [8], cheaper: [1, 2]}}\n" + OBJECTIVES
+    ),
     "final check": BASE + "final_check: true\n",
     "no final check": BASE + "final_check: false\n",
     "nothing given": BASE + "resampling:\nstopping: null\nbudget:\n",
@@ -119,6 +122,18 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
         BASE + "context:\n  load: {type: float, min: 0, max: 1, at: [2]}\n",
         "context.load.at[0]",
         "2",
+        4,
+    ),
+    "a cheaper value in the table": (
+        BASE + "context:\n  size: {type: int, min: 1, max: 8, at: [8], cheaper: [8]}\n",
+        "context.size.at",
+        "8 is cheaper, too",
+        4,
+    ),
+    "a cheaper value out of range": (
+        BASE + "context:\n  size: {type: int, min: 1, max: 8, at: [8], cheaper: [9]}\n",
+        "context.size.cheaper[0]",
+        "9",
         4,
     ),
     "no YAML": ("a: [1\n", "file", "The file cannot be read: line 2", 2),

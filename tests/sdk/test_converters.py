@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import trimtab
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
+from trimtab.context import ContextVariable
 from trimtab.errors import InvalidInput
 from trimtab.space import Parameter, Scalar, cast, condition
 from trimtab.spec import Execution, JobMetadata, StudySpec
@@ -87,8 +88,22 @@ def test_a_specification_comes_back_as_it_was() -> None:
         execution=Execution("gcc", "small", "ab" * 32, 2, 12.25),
         description="# Why\n\nIt is *slow*.",
         job=JobMetadata(user="ada", name="ants", program="ant", command="ant --steps 9", nodes=2),
+        context=(ContextVariable("x", (0.5,), (1.0, 2.0)),),
     )
     assert converters.from_spec(converters.to_spec(spec)) == spec
+
+
+def test_a_context_has_names_values_and_cheaper_ones() -> None:
+    assert converters.to_context(["load"]) == (ContextVariable("load"),)
+    assert converters.to_context({"hit": [0.6], "load": None}) == (
+        ContextVariable("hit", (0.6,)),
+        ContextVariable("load"),
+    )
+    both = ContextVariable("size", (8,), (1, 2))
+    assert converters.to_context({"size": {"at": [8], "cheaper": [1, 2]}}) == (both,)
+    with pytest.raises(InvalidInput) as refused:
+        converters.to_context({"size": {"values": [8]}})
+    assert refused.value.data["field"] == "context.size.values"
 
 
 def test_values_take_the_types_of_the_space() -> None:

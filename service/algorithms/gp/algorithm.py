@@ -144,6 +144,21 @@ class GpAlgorithm(ModelBased):
             log.warning("The model cannot be computed (%s). There is no prediction.", error)
             return None
 
+    def knowledge(self, configuration: Configuration, others: Sequence[Configuration]) -> Sequence[float]:
+        if len(self.problem.objectives) > 1:
+            return ()
+        rows = self._encoding.encode([configuration, *others])
+        try:
+            found = [
+                process.alone.shares(rows, noise=process.noise if self.problem.noisy else 0.0)
+                for ensemble in self._known().objectives
+                for process in ensemble.members
+            ]
+        except NUMERICAL as error:
+            log.warning("The model cannot be computed (%s). What a run would tell is unknown.", error)
+            return ()
+        return [float(share) for share in np.mean(found, axis=0)] if found else ()
+
     def sensitivities(self) -> Sensitivities:
         try:
             # A random weighting of several objectives has no process for a single objective, hence not strict.

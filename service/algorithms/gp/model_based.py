@@ -50,7 +50,7 @@ class ModelBased(Algorithm):
         assert initial is None or isinstance(initial, int)
         parameters = len(problem.space.parameters)
         # The default is measured in each context.
-        usual = min(2 * (parameters + 1), 6) + len(problem.context.table() if problem.context else ())
+        usual = min(2 * (parameters + 1), 6) + len(problem.context.every() if problem.context else ())
         self._initial = usual if initial is None else initial
         self._encoding = Encoding(problem.space)
         self._start = Sobol(problem, seed=seed, options={})

@@ -69,6 +69,19 @@ class Posterior:
                 deviations.append(self._deviation(white).numpy())
         return np.concatenate(means), np.concatenate(deviations)
 
+    def shares(self, rows: FloatArray, *, noise: float) -> FloatArray:
+        """Return the share of the variance at the first of b rows that a run at each other one removes, [b - 1].
+
+        `noise`: the variance of a run.
+        """
+        with torch.no_grad():
+            moved = self.model.transform_inputs(torch.from_numpy(rows))
+            white = torch.linalg.solve_triangular(self.factor, self._kernel(moved).T, upper=False)
+            covariance = (kernel_of(self.model, moved)(moved) - white.T @ white).numpy()
+        least = 1e-12 * self.scale
+        variances = np.maximum(np.diagonal(covariance), least)
+        return np.asarray(np.minimum(covariance[0, 1:] ** 2 / (variances[0] * (variances[1:] + noise + least)), 1.0))
+
     def drawn(self, draws: int, random: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Return whitened values, [n + m, draws], and the values at the m extra rows that they determine, [m, draws].
 

@@ -30,9 +30,23 @@ def test_the_table_has_a_row_for_each_combination() -> None:
     )
 
 
-def test_a_problem_with_a_context_survives_json() -> None:
-    problem = Problem.build(SPACE, SECONDS, context=CONTEXT)
+@pytest.mark.parametrize("context", [CONTEXT, ["load", {"name": "hit", "values": [0.9], "cheaper": [0.2]}]])
+def test_a_problem_with_a_context_survives_json(context: Any) -> None:
+    problem = Problem.build(SPACE, SECONDS, context=context)
     assert Problem.from_json(problem.to_json()) == problem
+
+
+def test_cheaper_contexts_differ_in_a_cheaper_value_and_are_not_in_the_table() -> None:
+    context = Context.parse([{"name": "load", "cheaper": ["idle"]}, {"name": "hit", "values": [0.6, 0.9]}], SPACE)
+    assert context.table() == ({"load": "high", "hit": 0.6}, {"load": "high", "hit": 0.9})
+    assert context.cheaper({"load": "high", "hit": 0.9}) == ({"load": "idle", "hit": 0.9},)
+    assert context.has_cheaper
+    assert not Context.parse(CONTEXT, SPACE).has_cheaper
+
+
+def test_every_context_is_listed_once() -> None:
+    context = Context.parse([{"name": "hit", "values": [0.6, 0.9], "cheaper": [0.1, 0.2]}], SPACE)
+    assert sorted(one["hit"] for one in context.every()) == [0.1, 0.2, 0.6, 0.9]
 
 
 def test_a_problem_within_a_context_has_only_its_values_and_no_context() -> None:
@@ -50,6 +64,11 @@ def test_a_problem_within_a_context_has_only_its_values_and_no_context() -> None
         ([{"name": "hit", "values": [2.0]}], "context[0].values[0]"),
         ([{"name": "hit", "values": []}], "context[0].values"),
         ([{"name": "hit", "at": [0.5]}], "context[0]"),
+        ([{"name": "hit", "values": [0.5], "cheaper": [2.0]}], "context[0].cheaper[0]"),
+        ([{"name": "hit", "values": [0.5], "cheaper": 0.1}], "context[0].cheaper"),
+        ([{"name": "hit", "values": [0.5], "cheaper": [0.1, 0.5]}], "context[0].values"),
+        ([{"name": "load", "cheaper": ["idle", "high"]}], "context[0].values"),
+        ([{"name": "hit", "values": [0.5], "cheaper": [one / 40 for one in range(1, 20)] * 2}, "load"], "context"),
         ([{"name": "hit", "values": [one / 40 for one in range(33)]}], "context"),
         (["load", {"name": "hit", "values": [0.5]}, {"name": "cache", "values": [0.5]}], "context"),
         ("load", "context"),

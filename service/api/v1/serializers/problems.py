@@ -131,7 +131,12 @@ class ContextVariableSerializer(serializers.Serializer[Any]):
     values = serializers.ListField(
         child=ScalarField(),
         required=False,
-        help_text="Its values in the table of recommendations. If left out: all values, if these are few.",
+        help_text="Its values in the table. If left out: all values that are not cheaper, if these are few.",
+    )
+    cheaper = serializers.ListField(
+        child=ScalarField(),
+        required=False,
+        help_text="Values outside of the table at which trials cost less and may teach about the others.",
     )
 
 

@@ -566,3 +566,17 @@ def test_a_configuration_that_a_user_has_enqueued_is_not_part_of_the_start_desig
     assert gp.suggest(3, cursor=0).configurations == plain
     waiting = TrialRecord(2, {"x": 0.1, "y": 0.1}, TrialState.REQUESTED, {}, 2, None, "enqueued")
     assert algorithm(what, initial=3).suggest(3, cursor=0, pending=[waiting]).configurations == plain
+
+
+def test_a_run_tells_more_about_what_is_near_it() -> None:
+    what = problem(SQUARE)
+    gp = algorithm(what)
+    gp.update([trial(number, {"x": number / 10, "y": 0.5}, (number / 10 - 0.4) ** 2) for number in range(1, 7)])
+    here: Configuration = {"x": 0.9, "y": 0.9}
+    same, near, far = gp.knowledge(here, [here, {"x": 0.9, "y": 0.8}, {"x": 0.1, "y": 0.1}])
+    assert 0.0 <= far < near < same <= 1.0
+
+
+def test_nothing_is_told_without_a_model() -> None:
+    gp = algorithm(problem(SQUARE))
+    assert list(gp.knowledge({"x": 0.9, "y": 0.9}, [{"x": 0.1, "y": 0.1}])) == []

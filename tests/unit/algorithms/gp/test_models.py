@@ -130,6 +130,21 @@ def test_predictions_are_botorchs(layout: Layout) -> None:
     np.testing.assert_allclose(deviation**2, theirs.variance[:, 0].numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_run_removes_the_share_of_the_variance_that_botorch_says(layout: Layout) -> None:
+    prior = Prior.of(layout, noisy=True)
+    points = data(layout)
+    theta = prior.mean.copy()
+    theta[-1] = np.log(0.01)
+    rows = data(layout, 7).rows
+    model = model_of(layout, prior, theta, points)
+    found = Posterior(model, rows[:0]).shares(rows, noise=0.01)
+    with torch.no_grad():
+        covariance = model(torch.from_numpy(rows)).covariance_matrix.numpy()
+    expected = covariance[0, 1:] ** 2 / (covariance[0, 0] * (np.diagonal(covariance)[1:] + 0.01))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 def test_the_second_prior_of_a_pair_is_botorchs() -> None:
     """Without categorical columns: BoTorch's density of a value has its mode where ours of the logarithm has it."""
     layout = Layout((0, 1, 2), ())

@@ -43,6 +43,14 @@ it("follows the largest value if more is better", () => {
   ]);
 });
 
+it("has no best value with a context, whose values cannot be compared", () => {
+  const study = makeStudy();
+  const space = { ...study, spec: { ...study.spec, context: [{ name: "size", values: [8] }] } };
+  const found = trajectory(trials, { metric: "t", goal: "minimize" }, { ...SHOWN, space });
+  expect(found.best).toEqual([]);
+  expect(found.completed).toHaveLength(3);
+});
+
 it("is empty without results", () => {
   expect(trajectory([makeTrial({ state: "ACTIVE", metrics: null })], { metric: "t", goal: "minimize" }, SHOWN).best).toEqual([]);
   expect(trajectory([], { metric: "t", goal: "minimize" }, SHOWN).completed).toEqual([]);

@@ -14,7 +14,7 @@ export interface Trajectory {
   doubtful: Point[];
   /** Completed trials of the recommended configuration. */
   recommended: Point[];
-  /** The best value among the completed trials inside the space, at each place at which it changed and at the last trial. */
+  /** The best value among the completed trials inside the space, at each place at which it changed and at the last trial; empty with a context, because values of several contexts cannot be compared. */
   best: Point[];
   /** Pruned trials with their last known values. */
   pruned: Point[];
@@ -40,6 +40,7 @@ export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Obje
   const result: Trajectory = { completed: [], doubtful: [], recommended: [], best: [], pruned: [], infeasible: [], failed: [], checks: [] };
   const placed = trials.map((trial) => ({ trial, place: placeOf(trial, across) }));
   if (across === "time") placed.sort((a, b) => a.place - b.place || a.trial.number - b.trial.number);
+  const comparable = (space?.spec.context ?? []).length === 0;
   let best: number | null = null;
   let inCheck = false;
   for (const { trial, place } of placed) {
@@ -58,7 +59,7 @@ export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Obje
       if (shown) result.pruned.push([place, value, number]);
     } else if (state === "COMPLETED") {
       if (shown) (leaders.has(number) ? result.recommended : doubt !== "" ? result.doubtful : result.completed).push([place, value, number]);
-      if ((best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
+      if (comparable && (best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
         best = value;
         result.best.push([place, value, number]);
       }
