@@ -3,9 +3,11 @@
 The default is measured in each cheaper context first, if there is one. From then on, at most half of the time goes to
 cheaper runs. While it is less, the algorithm suggests a configuration for the context that counts, and it is measured
 in the context where a run tells the most about its value there for each second, which may be the context that counts; a
-context without a trial comes first, because its cost is not known. Otherwise the
-configuration that is expected to be the best of those with cheaper runs alone is measured in the context that counts.
-[kandasamy-2017, section 3] also chooses the configuration first and then the cheapest run that tells something.
+context without a trial comes first, because its cost is not known. Otherwise the configuration that is expected to be
+the best of those with cheaper runs alone is measured in the context that counts. [kandasamy-2017, section 3] also
+chooses the configuration first and then the cheapest run that tells something.
+
+A cheaper context in which most trials fail is given up.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
+
+_BAD = (TrialState.INFEASIBLE, TrialState.FAILED)
+# With fewer bad trials than this, a cheaper context is not given up.
+_FEW_BAD = 2
 
 
 class Cheaper:
@@ -50,11 +56,11 @@ class Cheaper:
         return sum(cheaper) < own
 
     def moved(self, configuration: Configuration, algorithm: Algorithm) -> Configuration:
-        """Return the configuration in a context without a trial, or where a run tells the most about it each second."""
+        """Return the configuration in an untried context, or where a run tells the most about it for each second."""
         taken = {key for context in self._contexts[1:] for key in self._begun(context)}
-        offered = [{**configuration, **one} for one in self._contexts]
+        offered = [{**configuration, **one} for one in self._contexts if self._works(one)]
         offered = [one for one in offered if self._key(one) not in taken and self._problem.space.feasible(one)]
-        unknown = next((one for one in offered if not self._of(self._problem.context.of(one))), None)
+        unknown = next((one for one in offered if self._is_untried(self._problem.context.of(one))), None)
         if unknown is not None:
             return unknown
         costs = [self._cost(self._problem.context.of(one)) for one in offered]
@@ -83,13 +89,23 @@ class Cheaper:
     def _begun(self, context: Configuration) -> set[str]:
         return self._keys[context_key(context)]
 
+    def _is_untried(self, context: Configuration) -> bool:
+        return all(trial.state in _BAD for trial in self._of(context))
+
+    def _works(self, context: Configuration) -> bool:
+        """Return whether trials work in a context; the one that counts has no alternative."""
+        trials = self._of(context)
+        bad = sum(trial.state in _BAD for trial in trials)
+        return context == self._context or bad < _FEW_BAD or 2 * bad < len(trials)
+
     def _cost(self, context: Configuration) -> float:
-        """Return the median running time in a context, or 1 if it is not known in all of them."""
-        medians = {context_key(one): self._median(one) for one in self._contexts}
-        return (medians[context_key(context)] or 1.0) if all(medians.values()) else 1.0
+        """Return the median running time in a context, or 1 if it is not known in all that work."""
+        medians = {context_key(one): self._median(one) for one in self._contexts if self._works(one)}
+        return (medians.get(context_key(context)) or 1.0) if all(medians.values()) else 1.0
 
     def _median(self, context: Configuration) -> float | None:
-        seconds = [trial.seconds for trial in self._of(context) if trial.seconds is not None]
+        trials = self._of(context)
+        seconds = [one.seconds for one in trials if one.state == TrialState.COMPLETED and one.seconds is not None]
         return statistics.median(seconds) if seconds else None
 
     def _key(self, configuration: Configuration) -> str:

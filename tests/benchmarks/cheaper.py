@@ -1,4 +1,4 @@
-"""What cheaper runs gain, on the functions with a fidelity that come with BoTorch.
+"""The gain of cheaper runs, on the functions with a fidelity that come with BoTorch.
 
 A run at a fidelity of 1 counts and takes one second. At 0.3 and 0.1 it takes 0.3 and 0.1 seconds, and the function that
 is measured resembles the one that counts. Three ways have the same time, three seconds for each parameter and three

@@ -1,6 +1,6 @@
 """Cheaper runs: how the time is divided, what they lead to, and where none is made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -33,10 +33,10 @@ def rate(configuration: Mapping[str, Any]) -> float:
 class Driver:
     """A tuner whose trials finish as soon as they are suggested, each after as many seconds as its size."""
 
-    def __init__(self, problem: Problem = PROBLEM) -> None:
+    def __init__(self, problem: Problem = PROBLEM, works: Callable[[Configuration], bool] = lambda _: True) -> None:
         tuner = tuner_for(problem, METHOD)
         assert isinstance(tuner, ContextualTuner)
-        self.tuner, self.cursor, self.numbers = tuner, 0, count(1)
+        self.tuner, self.cursor, self.numbers, self.works = tuner, 0, count(1), works
         self.trials: list[TrialRecord] = []
 
     def search(self, trials: int, **fixed: Any) -> None:
@@ -45,11 +45,12 @@ class Driver:
             self.cursor = answer.cursor
             [item] = answer.items
             number = next(self.numbers)
+            works = self.works(item.configuration)
             trial = TrialRecord(
                 number,
                 item.configuration,
-                TrialState.COMPLETED,
-                {"rate": rate(item.configuration)},
+                TrialState.COMPLETED if works else TrialState.INFEASIBLE,
+                {"rate": rate(item.configuration)} if works else {},
                 number,
                 seconds=float(item.configuration["size"]),
                 origin=item.origin,
@@ -135,6 +136,13 @@ def test_the_table_shares_the_trials_that_cheaper_runs_leave() -> None:
     cheaper = 12 - found.sizes().count(8)
     assert cheaper > 2
     assert part._resampling.budget == 40 - cheaper
+
+
+def test_a_cheaper_size_at_which_nothing_works_is_given_up() -> None:
+    found = Driver(works=lambda configuration: configuration["size"] != 1)
+    found.search(24)
+    assert found.sizes().count(1) == 2
+    assert found.sizes().count(2) > 2
 
 
 def test_an_algorithm_that_learns_nothing_is_refused() -> None:
