@@ -23,7 +23,7 @@ from botorch.exceptions.errors import BotorchError, ModelFittingError
 
 from service.algorithms.botorch.acquisition import Known, acquisition
 from service.algorithms.botorch.models import Scale, fitted, joined, predicted
-from service.algorithms.botorch.options import acquisition_for
+from service.algorithms.botorch.options import WARP, acquisition_for
 from service.algorithms.gp import known as evidence
 from service.algorithms.gp.model_based import ModelBased
 from service.algorithms.gp.optimise import Search, isolated
@@ -170,4 +170,5 @@ class Botorch(ModelBased):
     def _model(self, runs: Runs, scale: Scale) -> Any:
         few = runs.thinned(_MOST_POINTS)
         name, whole = str(self.options["model"]), self._region_of(())
-        return fitted(name, few.rows, scale.apply(few.values), whole, noisy=self.problem.noisy)
+        warped = self.options["input_transform"] == WARP
+        return fitted(name, few.rows, scale.apply(few.values), whole, noisy=self.problem.noisy, warped=warped)

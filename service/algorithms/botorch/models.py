@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,9 @@ from botorch.models.gp_regression_mixed import MixedSingleTaskGP
 from botorch.models.map_saas import AdditiveMapSaasSingleTaskGP, EnsembleMapSaasSingleTaskGP
 from botorch.models.model_list_gp_regression import ModelListGP
 from botorch.models.robust_relevance_pursuit_model import RobustRelevancePursuitSingleTaskGP
-from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.input import ChainedInputTransform, InputTransform, Warp
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from service.algorithms.gp.region import Region
@@ -91,6 +93,20 @@ class Coordinates(InputTransform):
         self._axes = {place: size for place, size in sizes.items() if axes and 2 < size <= _MOST_AXES}
         self._others = [place for place in range(len(columns)) if place not in self._axes]
 
+    def warp(self) -> Warp:
+        """Return a learned transformation of the numeric parameters among the inputs, of which there is at least one.
+
+        The priors keep it near the identity, as in BoTorch's tutorial.
+        """
+        columns = self._region.encoding.columns
+        numeric = [
+            rank
+            for rank, place in enumerate(self._others)
+            if columns[place].kind not in ("categorical", "boolean", "activity") and columns[place].size != 1
+        ]
+        priors = {f"concentration{which}_prior": LogNormalPrior(0.0, math.sqrt(0.75)) for which in (0, 1)}
+        return Warp(d=len(self._others) + sum(self._axes.values()), indices=numeric, **priors)
+
     def transform(self, X: Tensor) -> Tensor:  # noqa: N803 - the name in BoTorch
         rows = self._region.exact(X.detach().reshape(-1, X.shape[-1]).numpy().copy())
         inactive = torch.from_numpy(self._region.inactive(rows)).reshape(X.shape)
@@ -103,14 +119,18 @@ class Coordinates(InputTransform):
         return torch.cat(parts, dim=-1)
 
 
-def fitted(name: str, rows: FloatArray, outcomes: FloatArray, region: Region, *, noisy: bool) -> SingleTaskGP:
+def fitted(
+    name: str, rows: FloatArray, outcomes: FloatArray, region: Region, *, noisy: bool, warped: bool = False
+) -> SingleTaskGP:
     """Return the model of this name, fitted to n rows of the encoding, [n, d], with their outcomes, [n].
 
-    Several runs of a configuration are separate rows, from which the model infers the noise.
+    Several runs of a configuration are separate rows, from which the model infers the noise. `warped`: numeric
+    parameters are transformed by learned distribution functions of Kumaraswamy's [snoek-2014].
     """
     inputs = Coordinates(region, axes=name != MixedSingleTaskGP.__name__)
+    transform = ChainedInputTransform(coordinates=inputs, warp=inputs.warp()) if warped else inputs
     values = torch.from_numpy(outcomes)[:, None]
-    given: dict[str, Any] = {"outcome_transform": None, "input_transform": inputs}
+    given: dict[str, Any] = {"outcome_transform": None, "input_transform": transform}
     if not noisy:
         given["train_Yvar"] = torch.full_like(values, _NO_NOISE * (float(outcomes.var()) or 1.0))
     if name == MixedSingleTaskGP.__name__:

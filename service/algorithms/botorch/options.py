@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option
-from service.core.parameters import CategoricalParameter
+from service.core.parameters import CategoricalParameter, FloatParameter, IntParameter, OrdinalParameter
 from service.core.problem import Problem
 
 MIXED = "MixedSingleTaskGP"
@@ -22,6 +22,10 @@ FOR_ONE_OBJECTIVE = ("qLogNoisyExpectedImprovement", "qLogExpectedImprovement", 
 FOR_SEVERAL_OBJECTIVES = ("qLogNoisyExpectedHypervolumeImprovement", "qLogNParEGO")
 OPTIMIZERS = ("optimize_acqf", "optimize_acqf_mixed_alternating", "optimize_acqf_discrete")
 OUTCOME_TRANSFORMS = ("Standardize", "Log", "none")
+WARP = "Warp"
+INPUT_TRANSFORMS = ("none", WARP)
+# BoTorch cannot fit the warp together with the other models.
+WARPED = ("SingleTaskGP", MIXED, "AdditiveMapSaasSingleTaskGP")
 # The cost of the hypervolume grows fast with the objectives. With more than this, the default uses weightings.
 _MOST_OBJECTIVES = 4
 
@@ -57,6 +61,14 @@ OPTIONS = (
         doc="Transformation of an objective's values before the model. Log also standardises; it has no effect on an "
         "objective with a value that is not positive.",
         choices=OUTCOME_TRANSFORMS,
+    ),
+    Option(
+        name="input_transform",
+        type="text",
+        default="none",
+        doc="Transformation of the parameters before the model. Warp learns a monotone transformation of each numeric "
+        "parameter together with the model.",
+        choices=INPUT_TRANSFORMS,
     ),
     Option(
         name="beta",
@@ -105,6 +117,13 @@ def check(problem: Problem, options: Mapping[str, JsonValue]) -> None:
         allowed = f"one of {', '.join(one for one in able if one != BOUND)}"
         reason = "cannot handle outcome constraints"
         raise InvalidInput("algorithm.options.acquisition", acquisition, allowed, problem=reason)
+    if options["input_transform"] == WARP and options["model"] not in WARPED:
+        allowed = f"one of {', '.join(WARPED)}"
+        raise InvalidInput("algorithm.options.model", options["model"], allowed, problem="cannot learn a Warp")
+    if options["input_transform"] == WARP and not any(
+        isinstance(one, FloatParameter | IntParameter | OrdinalParameter) for one in problem.space.parameters
+    ):
+        raise InvalidInput("algorithm.options.input_transform", WARP, "none", problem="needs a numeric parameter")
     if options["model"] == MIXED and not any(isinstance(one, CategoricalParameter) for one in problem.space.parameters):
         allowed = f"one of {', '.join(one for one in MODELS if one != MIXED)}"
         reason = "needs a categorical parameter"

@@ -83,6 +83,7 @@ def test_the_names_are_those_of_botorch() -> None:
     *({"model": name} for name in options.MODELS[1:]),
     *({"acquisition": name} for name in options.FOR_ONE_OBJECTIVE[1:]),
     *({"optimizer": name} for name in ("optimize_acqf", "optimize_acqf_discrete")),
+    *({"input_transform": "Warp", "model": name} for name in options.WARPED),
 ], ids=lambda given: ", ".join(given.values()))  # fmt: skip
 def test_the_chosen_classes_compute_the_suggestion(given: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "service.algorithms.gp.model_based")
@@ -149,6 +150,18 @@ def test_several_objectives_and_an_outcome_constraint(
             {"acquisition": "qUpperConfidenceBound"},
             "acquisition",
             "one of qLogNoisyExpectedImprovement, qLogExpectedImprovement",
+        ),
+        (
+            LINE,
+            {"model": "EnsembleMapSaasSingleTaskGP", "input_transform": "Warp"},
+            "model",
+            "one of SingleTaskGP, MixedSingleTaskGP",
+        ),
+        (
+            Problem.build(Space.build([BoolParameter("huge")]), [SECONDS]),
+            {"input_transform": "Warp"},
+            "input_transform",
+            "none",
         ),
         (LINE, {"model": "MixedSingleTaskGP"}, "model", "one of SingleTaskGP, AdditiveMapSaasSingleTaskGP"),
     ],
@@ -222,6 +235,19 @@ def test_predictions_have_the_unit_of_the_objective(transform: str) -> None:
     assert 0.15 < found.noise < 0.6
     assert (found.deviation < 0.4).all()
     assert create(problem).predict([{"x": 0.4}]) is None
+
+
+def test_a_warp_straightens_a_parameter() -> None:
+    """The outcome is linear in the tenth power of x, so nearly all of the change is near the end."""
+    rows = np.linspace(0, 1, 25)[:, None]
+    outcomes = rows[:, 0] ** 10
+    outcomes = (outcomes - outcomes.mean()) / outcomes.std()
+    region = Region(Encoding(LINE.space), {})
+    warped = models.fitted("SingleTaskGP", rows, outcomes, region, noisy=False, warped=True)
+    with torch.no_grad():
+        middle, near = warped.input_transform(torch.tensor([[0.5], [0.9]], dtype=torch.double))[:, 0].tolist()
+    assert middle < 0.2
+    assert near - middle > 0.3
 
 
 def test_an_outcome_constraint_keeps_suggestions_away() -> None:
