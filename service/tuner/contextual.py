@@ -193,19 +193,24 @@ class ContextualTuner(Tuner):
             again = part.again(mine, fixed)
             if again is not None:
                 return Suggestion(again, "replicate"), cursor
-        if part is None or is_given or not self.problem.context.cheaper(context):
-            return self._suggested(cursor, waiting, fixed)
+            if self.problem.context.has_cheaper and not is_given:
+                return self._next_with_cheaper(context, cursor, waiting, fixed)
+        return self._suggested(cursor, waiting, fixed)
+
+    def _next_with_cheaper(
+        self, context: Configuration, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+    ) -> tuple[Suggestion | None, int]:
+        """Return the next measurement in a context or in a cheaper one, and the cursor after it."""
         cheaper = Cheaper(self.problem, context, [*self.finished, *waiting])
         default = cheaper.default(fixed)
         if default is not None:
             return Suggestion(default, "default"), cursor
-        if not cheaper.is_due():
-            promoted = cheaper.promoted(self._made(), fixed)
-            if promoted is not None:
-                return Suggestion(promoted, "suggested"), cursor
-            return self._suggested(cursor, waiting, fixed)
+        is_due = cheaper.is_due()
+        promoted = None if is_due else cheaper.promoted(self._made(), fixed)
+        if promoted is not None:
+            return Suggestion(promoted, "suggested"), cursor
         found, cursor = self._suggested(cursor, waiting, fixed)
-        if found is not None:
+        if is_due and found is not None:
             found = replace(found, configuration=cheaper.moved(found.configuration, self._made()))
         return found, cursor
 
