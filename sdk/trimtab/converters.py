@@ -516,12 +516,13 @@ def to_context(given: Observed) -> tuple[ContextVariable, ...]:
 
 
 def _to_variable(name: str, given: Sequence[Scalar] | Mapping[str, Sequence[Scalar]] | None) -> ContextVariable:
-    if not isinstance(given, Mapping):
-        return ContextVariable(name, tuple(given or ()))
-    for key in given:
+    named = given if isinstance(given, Mapping) else {"at": given or ()}
+    for key, values in named.items():
         if key not in ("at", "cheaper"):
-            raise InvalidInput.of(f"context.{name}.{key}", given[key], "only the keys at and cheaper")
-    return ContextVariable(name, tuple(given.get("at", ())), tuple(given.get("cheaper", ())))
+            raise InvalidInput.of(f"context.{name}.{key}", values, "only the keys at and cheaper")
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise InvalidInput.of(f"context.{name}.{key}", values, "a list of values, such as [1, 2]")
+    return ContextVariable(name, tuple(named.get("at", ())), tuple(named.get("cheaper", ())))
 
 
 def from_verdict(message: pb.Verdict) -> Verdict:

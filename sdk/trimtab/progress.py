@@ -22,7 +22,8 @@ class Progress:
     """
 
     def __init__(self, name: str, spec: StudySpec, *, total: int | None = None, enabled: bool = True) -> None:
-        self._objectives = spec.objectives
+        # Single runs are compared if there is one objective, and no context in which its values differ.
+        self._objective = spec.objectives[0] if len(spec.objectives) == 1 and not spec.context else None
         self._best: tuple[float, int] | None = None
         self._seen: set[int] = set()
         self._checks: set[int] = set()
@@ -73,8 +74,8 @@ class Progress:
         self._seen.add(trial.number)
         if trial.state in (TrialState.FAILED, TrialState.INFEASIBLE):
             self._bad += 1
-        if trial.state is TrialState.COMPLETED and len(self._objectives) == 1:
-            self._look_at(trial, self._objectives[0])
+        if trial.state is TrialState.COMPLETED and self._objective is not None:
+            self._look_at(trial, self._objective)
         self._bar.update(self._task, completed=len(self._seen), bad=f"  {self._bad} failed" if self._bad else "")
 
     def explain(self, status: StudyStatus) -> None:

@@ -97,6 +97,10 @@ class Algorithm(ABC):
         """
         return ()
 
+    def chances(self, configurations: Sequence[Configuration]) -> Sequence[float]:
+        """Return the probability that each configuration works and keeps the outcome constraints, as far as known."""
+        return [1.0] * len(configurations)
+
     def sensitivities(self) -> Sensitivities:
         """Return each parameter's share of each objective's variance. The observable state does not change.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from service.core.errors import InvalidInput, JsonValue, shorten
@@ -121,6 +121,22 @@ class Context:
                 allowed = f"its present value, such as {values}; or let the study choose it (schedule_context)"
                 raise InvalidInput(f"{where}.{variable.name}", None, allowed, problem="is missing")
         return {name: space[name].cast(given[name], f"{where}.{name}") for name in self.names}
+
+    def is_for(self, other: Context) -> bool:
+        """Return whether both have the same table. The cheaper values may differ."""
+        return [(one.name, one.values) for one in self.variables] == [(one.name, one.values) for one in other.variables]
+
+    def kept(self, space: Space) -> list[JsonValue]:
+        """Return plain JSON of the context for another space, without the cheaper values that it lacks."""
+        return [
+            replace(
+                one,
+                cheaper=tuple(
+                    value for value in one.cheaper if one.name not in space.names() or space[one.name].contains(value)
+                ),
+            ).to_json()
+            for one in self.variables
+        ]
 
     def to_json(self) -> list[JsonValue]:
         """Return plain JSON from which `parse` makes an equal context."""

@@ -187,6 +187,10 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
     problem = spec_of(study).problem
     # A copy without the lock: a caller with `may_lag` must not wait for an analysis in another thread.
     acceptable = [estimate for estimate in list(_memory_of(study).estimates.values()) if estimate.acceptable]
+    if problem.context:
+        # Values of cheaper runs, and of other contexts outside of the table, say nothing about those in it.
+        table = {context_key(one) for one in problem.context.table()}
+        acceptable = [one for one in acceptable if context_key(problem.context.of(one.configuration)) in table]
     if not acceptable:
         return []
     if len(problem.objectives) > 1:

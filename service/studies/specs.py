@@ -1,7 +1,7 @@
 """The spec of a study: the JSON that is stored, sent over REST and made by rpc from protobuf.
 
     {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "outcome_constraints": [texts],
-     "context": [{"name": name of a parameter, "values": [...]}], "noisy": true, "seed": 0,
+     "context": [{"name": name of a parameter, "values": [...], "cheaper": [...]}], "noisy": true, "seed": 0,
      "algorithm": {"name", "options"}, "resampling": {"name", "options"},
      "estimator": {"name", "options"}, "pruning": [{"name", "options"}],
      "stopping": rule of policies/stopping.py or null,
@@ -230,14 +230,15 @@ class StudySpec:
         The space may also be the one that the study was created with: the caller may not know that it was changed.
         """
         mine, theirs = self.problem.to_json(), spec_of(study).problem.to_json()
-        same = all(mine.get(name) == theirs.get(name) for name in ("objectives", "context"))
+        same = mine["objectives"] == theirs["objectives"]
+        same = same and self.problem.context.is_for(spec_of(study).problem.context)
         return same and mine["space"] in (theirs["space"], study.first_space)
 
     def with_space(self, space: EditedSpace) -> StudySpec:
         """Return the spec with the next version of its space.
 
         Raises InvalidInput (`outcome_constraints[<n>]`) if an outcome constraint names a new parameter, and
-        (`context[<n>]...`) if the space has lost a context variable or one of its values.
+        (`context[<n>]...`) if the space has lost a context variable or one of its values. Cheaper values may be lost.
         """
         problem = self.problem
         constraints = [constraint.text for constraint in problem.outcome_constraints]
@@ -246,7 +247,7 @@ class StudySpec:
             problem.objectives,
             noisy=problem.noisy,
             outcome_constraints=constraints,
-            context=problem.context.to_json(),
+            context=problem.context.kept(space.searched),
         )
         is_plain = self.edited is None and space == EditedSpace(space.declared)
         return replace(self, problem=changed, edited=None if is_plain else space, space_version=self.space_version + 1)

@@ -3,17 +3,19 @@
 The default is measured in each cheaper context first, if there is one. From then on, at most half of the time goes to
 cheaper runs. While it is less, the algorithm suggests a configuration for the context that counts, and it is measured
 in the context where a run tells the most about its value there for each second, which may be the context that counts; a
-context without a trial comes first, because its cost is not known. Otherwise the configuration that is expected to be
-the best of those with cheaper runs alone is measured in the context that counts. [kandasamy-2017, section 3] also
-chooses the configuration first and then the cheapest run that tells something.
+context in which nothing was measured comes first, because its cost is not known. Otherwise the configuration with the
+best prediction, of those that were measured in cheaper runs alone and probably work, is measured in the context that
+counts. [kandasamy-2017, section 3] also chooses the configuration first and then the cheapest run that tells something.
 
-A cheaper context in which most trials fail is given up.
+A cheaper context in which no configuration works is given up. Measurements that users add teach the algorithm, but the
+study has spent no time on them.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from service.algorithms.base import Algorithm
@@ -25,88 +27,140 @@ from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 
 _BAD = (TrialState.INFEASIBLE, TrialState.FAILED)
-# With fewer bad trials than this, a cheaper context is not given up.
-_FEW_BAD = 2
+# After so many infeasible trials and none that worked, a cheaper context is given up.
+_MOST_INFEASIBLE = 3
+_PROBABLE = 0.5
+
+
+class Trials:
+    """The trials in one context, without those of the final check: in which configurations, and at which cost."""
+
+    def __init__(self, problem: Problem, trials: Sequence[TrialRecord] = ()) -> None:
+        self._problem = problem
+        self.trials: list[TrialRecord] = []
+        self.keys: set[str] = set()
+        self.add(trials)
+
+    def add(self, trials: Sequence[TrialRecord]) -> None:
+        """Take further trials into account."""
+        self.trials += trials
+        self.keys |= {self._problem.space.key(one.configuration) for one in trials}
+        vars(self).pop("cost", None)
+
+    def with_waiting(self, waiting: Sequence[TrialRecord]) -> Trials:
+        """Return a copy with further trials."""
+        copy = Trials(self._problem)
+        copy.trials, copy.keys = list(self.trials), set(self.keys)
+        copy.add(waiting)
+        return copy
+
+    @cached_property
+    def cost(self) -> float | None:
+        """The median running time of the trials that worked; None if it is not known."""
+        found = [one.seconds for one in self.trials if one.state == TrialState.COMPLETED and one.seconds is not None]
+        return statistics.median(found) if found else None
+
+    @property
+    def begun(self) -> int:
+        """The number of trials that the study has begun."""
+        return sum(trial.origin != "added" for trial in self.trials)
+
+    @property
+    def is_untried(self) -> bool:
+        """Return whether nothing was measured and nothing is being measured."""
+        return all(trial.state in _BAD for trial in self.trials)
+
+    @property
+    def works(self) -> bool:
+        """Return whether a trial may work."""
+        return not self.is_untried or self._infeasible < _MOST_INFEASIBLE
+
+    @property
+    def _infeasible(self) -> int:
+        return sum(trial.state == TrialState.INFEASIBLE for trial in self.trials)
 
 
 class Cheaper:
-    """The choice between a context and its cheaper ones, from the trials that were begun in any of them."""
+    """The choice between a context and its cheaper ones. `update` and `with_waiting` pass the trials."""
 
-    def __init__(self, problem: Problem, context: Configuration, trials: Sequence[TrialRecord]) -> None:
+    def __init__(self, problem: Problem, context: Configuration) -> None:
         self._problem, self._context = problem, context
-        self._contexts = (context, *problem.context.cheaper(context))
-        self._trials: dict[Any, list[TrialRecord]] = {context_key(one): [] for one in self._contexts}
-        for trial in trials:
-            mine = self._trials.get(context_key(problem.context.of(trial.configuration)))
-            if mine is not None and trial.origin != "check":
-                mine.append(trial)
-        self._keys = {name: {self._key(one.configuration) for one in mine} for name, mine in self._trials.items()}
+        self._cheaper = problem.context.cheaper(context)
+        self._trials = {context_key(one): Trials(problem) for one in (context, *self._cheaper)}
+
+    def update(self, finished: Sequence[TrialRecord]) -> None:
+        """Take finished trials of any context into account."""
+        for name, trials in self._by_context(finished).items():
+            self._trials[name].add(trials)
+
+    def with_waiting(self, waiting: Sequence[TrialRecord]) -> Cheaper:
+        """Return the choice with account of trials that are not finished."""
+        copy = Cheaper(self._problem, self._context)
+        found = self._by_context(waiting)
+        copy._trials = {name: trials.with_waiting(found.get(name, ())) for name, trials in self._trials.items()}
+        return copy
 
     def default(self, fixed: Mapping[str, Scalar]) -> Configuration | None:
         """Return the default in the first cheaper context that lacks it; None if it was begun in all of them."""
-        for context in self._contexts[1:]:
+        for context in self._cheaper:
             configuration = default_first(self._problem.within(context).space, {**fixed, **context})
-            if configuration is not None and self._key(configuration) not in self._begun(context):
+            if configuration is not None and self._key(configuration) not in self._of(context).keys:
                 return configuration
         return None
 
     def is_due(self) -> bool:
         """Return whether cheaper runs have had less time than the others."""
-        own, *cheaper = (len(self._of(one)) * self._cost(one) for one in self._contexts)
-        return sum(cheaper) < own
+        spent = sum(self._of(one).begun * self._cost(one) for one in self._cheaper)
+        return spent < self._of(self._context).begun * self._cost(self._context)
 
     def moved(self, configuration: Configuration, algorithm: Algorithm) -> Configuration:
         """Return the configuration in an untried context, or where a run tells the most about it for each second."""
-        taken = {key for context in self._contexts[1:] for key in self._begun(context)}
-        offered = [{**configuration, **one} for one in self._contexts if self._works(one)]
-        offered = [one for one in offered if self._key(one) not in taken and self._problem.space.feasible(one)]
-        unknown = next((one for one in offered if self._is_untried(self._problem.context.of(one))), None)
-        if unknown is not None:
-            return unknown
-        costs = [self._cost(self._problem.context.of(one)) for one in offered]
-        told = algorithm.knowledge(configuration, offered) or [1.0] * len(offered)
-        worth = [share / cost for share, cost in zip(told, costs, strict=True)]
-        return offered[worth.index(max(worth))]
+        contexts = [one for one in self._cheaper if self._of(one).works]
+        moved = [{**configuration, **one} for one in contexts]
+        free = [
+            (context, one)
+            for context, one in zip(contexts, moved, strict=True)
+            if self._key(one) not in self._of(context).keys and self._problem.space.feasible(one)
+        ]
+        for context, one in free:
+            if self._of(context).is_untried:
+                return one
+        offered = [(self._context, configuration), *free]
+        told = algorithm.knowledge(configuration, [one for _, one in offered]) or [1.0] * len(offered)
+        worth = [share / self._cost(context) for share, (context, _) in zip(told, offered, strict=True)]
+        return offered[worth.index(max(worth))][1]
 
     def promoted(self, algorithm: Algorithm, fixed: Mapping[str, Scalar]) -> Configuration | None:
         """Return the configuration with the best prediction of those with cheaper runs alone; None without one."""
-        known = self._begun(self._context)
         offered = {
             self._key(one): one
-            for context in self._contexts[1:]
-            for trial in self._of(context)
-            if trial.state == TrialState.COMPLETED
+            for context in self._cheaper
+            for trial in self._of(context).trials
+            if trial.state == TrialState.COMPLETED and self._problem.acceptable(trial.metrics)
             for one in [{**trial.configuration, **self._context}]
             if all(one.get(name) == value for name, value in fixed.items())
         }
+        known = self._of(self._context).keys
         left = [one for key, one in offered.items() if key not in known and self._problem.space.feasible(one)]
+        left = [one for one, chance in zip(left, algorithm.chances(left), strict=True) if chance >= _PROBABLE]
         prediction = algorithm.predict(left) if left else None
         return None if prediction is None else left[int(prediction.mean.argmin())]
 
-    def _of(self, context: Configuration) -> list[TrialRecord]:
+    def _by_context(self, trials: Sequence[TrialRecord]) -> dict[Any, list[TrialRecord]]:
+        found: dict[Any, list[TrialRecord]] = {}
+        for trial in trials:
+            name = context_key(self._problem.context.of(trial.configuration))
+            if name in self._trials and trial.origin != "check":
+                found.setdefault(name, []).append(trial)
+        return found
+
+    def _of(self, context: Configuration) -> Trials:
         return self._trials[context_key(context)]
 
-    def _begun(self, context: Configuration) -> set[str]:
-        return self._keys[context_key(context)]
-
-    def _is_untried(self, context: Configuration) -> bool:
-        return all(trial.state in _BAD for trial in self._of(context))
-
-    def _works(self, context: Configuration) -> bool:
-        """Return whether trials work in a context; the one that counts has no alternative."""
-        trials = self._of(context)
-        bad = sum(trial.state in _BAD for trial in trials)
-        return context == self._context or bad < _FEW_BAD or 2 * bad < len(trials)
-
     def _cost(self, context: Configuration) -> float:
-        """Return the median running time in a context, or 1 if it is not known in all that work."""
-        medians = {context_key(one): self._median(one) for one in self._contexts if self._works(one)}
-        return (medians.get(context_key(context)) or 1.0) if all(medians.values()) else 1.0
-
-    def _median(self, context: Configuration) -> float | None:
-        trials = self._of(context)
-        seconds = [one.seconds for one in trials if one.state == TrialState.COMPLETED and one.seconds is not None]
-        return statistics.median(seconds) if seconds else None
+        """Return the median running time in a context; as long as it is not known, that where it counts, or 1."""
+        own = self._of(self._context).cost or 1.0
+        return self._of(context).cost or own
 
     def _key(self, configuration: Configuration) -> str:
         return self._problem.space.key(configuration)

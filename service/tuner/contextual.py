@@ -66,6 +66,9 @@ class ContextualTuner(Tuner):
         )
         self._parts = {context_key(one): Tuner(problem.within(one), own, self._made) for one in contexts}
         self._contexts = {context_key(one): one for one in contexts}
+        self._cheaper = (
+            {name: Cheaper(problem, one) for name, one in self._contexts.items()} if problem.context.has_cheaper else {}
+        )
         self._budget, self._outside = method.budget, 0
 
     def part(self, configuration: Mapping[str, Scalar]) -> Tuner | None:
@@ -81,7 +84,12 @@ class ContextualTuner(Tuner):
 
     def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
         super().update(finished, steps)
-        outside = sum(trial.origin != "check" and self.part(trial.configuration) is None for trial in finished)
+        for one in self._cheaper.values():
+            one.update(finished)
+        # The budget does not count measurements that users add.
+        outside = sum(
+            trial.origin not in ("check", "added") and self.part(trial.configuration) is None for trial in finished
+        )
         if outside:
             self._outside += outside
             self.limit(self._budget)
@@ -193,15 +201,15 @@ class ContextualTuner(Tuner):
             again = part.again(mine, fixed)
             if again is not None:
                 return Suggestion(again, "replicate"), cursor
-            if self.problem.context.has_cheaper and not is_given:
-                return self._next_with_cheaper(context, cursor, waiting, fixed)
+            if self._cheaper and not is_given:
+                cheaper = self._cheaper[context_key(context)].with_waiting(waiting)
+                return self._next_with_cheaper(cheaper, cursor, waiting, fixed)
         return self._suggested(cursor, waiting, fixed)
 
     def _next_with_cheaper(
-        self, context: Configuration, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+        self, cheaper: Cheaper, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
     ) -> tuple[Suggestion | None, int]:
         """Return the next measurement in a context or in a cheaper one, and the cursor after it."""
-        cheaper = Cheaper(self.problem, context, [*self.finished, *waiting])
         default = cheaper.default(fixed)
         if default is not None:
             return Suggestion(default, "default"), cursor

@@ -101,9 +101,22 @@ def test_a_context_has_names_values_and_cheaper_ones() -> None:
     )
     both = ContextVariable("size", (8,), (1, 2))
     assert converters.to_context({"size": {"at": [8], "cheaper": [1, 2]}}) == (both,)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"size": {"values": [8]}}, "context.size.values"),
+        ({"size": {"at": 8}}, "context.size.at"),
+        ({"size": {"at": [8], "cheaper": None}}, "context.size.cheaper"),
+        ({"load": "idle"}, "context.load.at"),
+        ("load", "context"),
+    ],
+)
+def test_a_context_that_cannot_be_is_refused(given: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        converters.to_context({"size": {"values": [8]}})
-    assert refused.value.data["field"] == "context.size.values"
+        converters.to_context(given)
+    assert refused.value.data["field"] == field
 
 
 def test_values_take_the_types_of_the_space() -> None:

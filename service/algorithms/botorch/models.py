@@ -92,20 +92,19 @@ class Coordinates(InputTransform):
         sizes = {place: columns[place].size or 0 for place in self.categorical}
         self._axes = {place: size for place, size in sizes.items() if axes and 2 < size <= _MOST_AXES}
         self._others = [place for place in range(len(columns)) if place not in self._axes]
-
-    def warp(self) -> Warp:
-        """Return a learned transformation of the numeric parameters among the inputs, of which there is at least one.
-
-        The priors keep it near the identity, as in BoTorch's tutorial.
-        """
-        columns = self._region.encoding.columns
-        numeric = [
+        self.numeric = [
             rank
             for rank, place in enumerate(self._others)
             if columns[place].kind not in ("categorical", "boolean", "activity") and columns[place].size != 1
         ]
+
+    def warp(self) -> Warp:
+        """Return a learned transformation of the numeric inputs, of which there is at least one.
+
+        The priors keep it near the identity, as in BoTorch's tutorial.
+        """
         priors = {f"concentration{which}_prior": LogNormalPrior(0.0, math.sqrt(0.75)) for which in (0, 1)}
-        return Warp(d=len(self._others) + sum(self._axes.values()), indices=numeric, **priors)
+        return Warp(d=len(self._others) + sum(self._axes.values()), indices=self.numeric, **priors)
 
     def transform(self, X: Tensor) -> Tensor:  # noqa: N803 - the name in BoTorch
         rows = self._region.exact(X.detach().reshape(-1, X.shape[-1]).numpy().copy())
@@ -128,7 +127,7 @@ def fitted(
     parameters are transformed by learned distribution functions of Kumaraswamy's [snoek-2014].
     """
     inputs = Coordinates(region, axes=name != MixedSingleTaskGP.__name__)
-    transform = ChainedInputTransform(coordinates=inputs, warp=inputs.warp()) if warped else inputs
+    transform = ChainedInputTransform(coordinates=inputs, warp=inputs.warp()) if warped and inputs.numeric else inputs
     values = torch.from_numpy(outcomes)[:, None]
     given: dict[str, Any] = {"outcome_transform": None, "input_transform": transform}
     if not noisy:

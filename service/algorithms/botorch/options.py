@@ -121,7 +121,8 @@ def check(problem: Problem, options: Mapping[str, JsonValue]) -> None:
         allowed = f"one of {', '.join(WARPED)}"
         raise InvalidInput("algorithm.options.model", options["model"], allowed, problem="cannot learn a Warp")
     if options["input_transform"] == WARP and not any(
-        isinstance(one, FloatParameter | IntParameter | OrdinalParameter) for one in problem.space.parameters
+        isinstance(one, FloatParameter | IntParameter | OrdinalParameter) and one.size() != 1
+        for one in problem.space.parameters
     ):
         raise InvalidInput("algorithm.options.input_transform", WARP, "none", problem="needs a numeric parameter")
     if options["model"] == MIXED and not any(isinstance(one, CategoricalParameter) for one in problem.space.parameters):

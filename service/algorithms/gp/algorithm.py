@@ -82,6 +82,16 @@ class _Models:
     works: Process | None
     duration: Process | None
 
+    def feasibility(self) -> list[Analytic]:
+        """Return the logarithms of the probabilities that a configuration works and that each constraint holds."""
+        parts: list[Analytic] = []
+        if self.works is not None:
+            parts.append(LogProbability(self.works.alone, least=0.0, noise=self.works.noise))
+        for process in self.constraints:
+            kept = float(process.scale.apply(np.zeros(1))[0])
+            parts.append(LogProbability(process.alone, least=kept, noise=0.0))
+        return parts
+
     def incumbents(self, processes: Sequence[Process], region: Region, context: Sequence[str]) -> FloatArray:
         """Return the distinct acceptable rows that the processes know, ordered by their best rank in any of them.
 
@@ -158,6 +168,18 @@ class GpAlgorithm(ModelBased):
             log.warning("The model cannot be computed (%s). What a run would tell is unknown.", error)
             return ()
         return [float(share) for share in np.mean(found, axis=0)] if found else ()
+
+    def chances(self, configurations: Sequence[Configuration]) -> Sequence[float]:
+        try:
+            parts = self._known().feasibility()
+            if not parts or not configurations:
+                return super().chances(configurations)
+            rows = torch.from_numpy(self._encoding.encode(configurations))
+            with torch.no_grad():
+                return [float(one) for one in torch.stack([part.values(rows) for part in parts]).sum(0).exp()]
+        except NUMERICAL as error:
+            log.warning("The model cannot be computed (%s). No configuration counts as unlikely to work.", error)
+            return super().chances(configurations)
 
     def sensitivities(self) -> Sensitivities:
         try:
@@ -257,12 +279,7 @@ class GpAlgorithm(ModelBased):
     ) -> tuple[Analytic, FloatArray]:
         """Return the function to maximise and rows near which it may be large, the best first."""
         models = self._known()
-        parts: list[Analytic] = []
-        if models.works is not None:
-            parts.append(LogProbability(models.works.alone, least=0.0, noise=models.works.noise))
-        for process in models.constraints:
-            kept = float(process.scale.apply(np.zeros(1))[0])
-            parts.append(LogProbability(process.alone, least=kept, noise=0.0))
+        parts = models.feasibility()
         if not models.runs:
             # Without measurements, prefer configurations that may work and about which the least is known.
             rows, labels = models.labels.rows, -models.labels.values

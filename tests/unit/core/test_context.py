@@ -44,6 +44,15 @@ def test_cheaper_contexts_differ_in_a_cheaper_value_and_are_not_in_the_table() -
     assert not Context.parse(CONTEXT, SPACE).has_cheaper
 
 
+def test_another_space_may_lack_cheaper_values() -> None:
+    context = Context.parse(["load", {"name": "hit", "values": [0.9], "cheaper": [0.1, 0.5]}], SPACE)
+    smaller = Space.build([*SPACE.parameters[:2], FloatParameter("hit", 0.4, 1.0)])
+    kept = Context.parse(context.kept(smaller), smaller)
+    assert kept.cheaper({"load": "idle", "hit": 0.9}) == ({"load": "idle", "hit": 0.5},)
+    assert kept.is_for(context)
+    assert not kept.is_for(Context.parse(CONTEXT, SPACE))
+
+
 def test_every_context_is_listed_once() -> None:
     context = Context.parse([{"name": "hit", "values": [0.6, 0.9], "cheaper": [0.1, 0.2]}], SPACE)
     assert sorted(one["hit"] for one in context.every()) == [0.1, 0.2, 0.6, 0.9]

@@ -455,3 +455,13 @@ class TestCostly(Scripted):
         compute.compute(asked.operation.id)
         operation.refresh_from_db()
         assert (operation.state, operation.trial_numbers) == ("SUCCEEDED", [1])
+
+
+def test_a_context_may_lose_its_cheaper_values_but_not_those_of_the_table(principal: Principal) -> None:
+    size = {"name": "size", "type": "int", "min": 1, "max": 8, "default": 8}
+    context = [{"name": "size", "values": [8], "cheaper": [1, 2]}]
+    name = create(principal, "gp", (X, size), objectives=[SECONDS], context=context)
+    assert spec_of(get(principal, name)).problem.context.has_cheaper
+    refused("invalid_argument", lambda: edited(principal, name, fix={"size": 2}))
+    edited(principal, name, fix={"size": 8})
+    assert not spec_of(get(principal, name)).problem.context.has_cheaper

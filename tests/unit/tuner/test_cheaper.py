@@ -1,6 +1,7 @@
 """Cheaper runs: how the time is divided, what they lead to, and where none is made."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -100,10 +101,32 @@ def test_what_is_best_in_cheaper_runs_is_measured_next_where_it_counts() -> None
     ]
     algorithm = registry.create("gp", PROBLEM, seed=1, options={})
     algorithm.update(trials)
-    assert Cheaper(PROBLEM, WHOLE, trials).promoted(algorithm, {}) == {"x": 0.7, "size": 8}
-    running = TrialRecord(6, {"x": 0.7, "size": 8}, TrialState.ACTIVE, {})
-    assert Cheaper(PROBLEM, WHOLE, [*trials, running]).promoted(algorithm, {}) == {"x": 0.95, "size": 8}
-    assert Cheaper(PROBLEM, WHOLE, [*trials, running]).promoted(algorithm, {"x": 0.1}) == {"x": 0.1, "size": 8}
+    cheaper = Cheaper(PROBLEM, WHOLE)
+    cheaper.update(trials)
+    assert cheaper.promoted(algorithm, {}) == {"x": 0.7, "size": 8}
+    later = cheaper.with_waiting([TrialRecord(6, {"x": 0.7, "size": 8}, TrialState.ACTIVE, {})])
+    assert later.promoted(algorithm, {}) == {"x": 0.95, "size": 8}
+    assert later.promoted(algorithm, {"x": 0.1}) == {"x": 0.1, "size": 8}
+
+
+def test_what_broke_an_outcome_constraint_or_probably_fails_is_not_measured_where_it_counts() -> None:
+    problem = Problem.build(
+        SPACE, [Objective("rate", "maximize")], noisy=False, context=CONTEXT, outcome_constraints=["mb <= 10"]
+    )
+
+    def trial(number: int, x: float, size: int, state: TrialState = TrialState.COMPLETED) -> TrialRecord:
+        metrics = {"rate": rate({"x": x, "size": size}), "mb": 20.0 if 0.65 < x < 0.85 else 5.0}
+        return TrialRecord(number, {"x": x, "size": size}, state, metrics if state == "COMPLETED" else {}, number)
+
+    broken = [trial(number, x, 1) for number, x in enumerate((0.7, 0.75, 0.8), 1)]
+    fine = [trial(number, x, 1) for number, x in enumerate((0.1, 0.5, 0.9, 0.95), 4)]
+    failed = [trial(number, x, 8, TrialState.INFEASIBLE) for number, x in enumerate((0.88, 0.93, 0.97), 8)]
+    trials = [*broken, *fine, trial(20, 0.3, 8), *failed]
+    algorithm = registry.create("gp", problem, seed=1, options={})
+    algorithm.update(trials)
+    cheaper = Cheaper(problem, WHOLE)
+    cheaper.update(trials)
+    assert cheaper.promoted(algorithm, {}) == {"x": 0.5, "size": 8}
 
 
 def test_a_context_that_is_given_has_no_cheaper_run() -> None:
@@ -141,8 +164,31 @@ def test_the_table_shares_the_trials_that_cheaper_runs_leave() -> None:
 def test_a_cheaper_size_at_which_nothing_works_is_given_up() -> None:
     found = Driver(works=lambda configuration: configuration["size"] != 1)
     found.search(24)
-    assert found.sizes().count(1) == 2
-    assert found.sizes().count(2) > 2
+    assert found.sizes().count(1) == 3
+    assert found.sizes().count(2) > 3
+
+
+def test_a_cheaper_size_that_the_constraints_rule_out_leaves_the_other() -> None:
+    space = Space.build(SPACE.parameters, ["x + size >= 2.5"])
+    found = Driver(Problem.build(space, [Objective("rate", "maximize")], noisy=False, context=CONTEXT))
+    found.search(24)
+    assert 1 not in found.sizes()
+    # More than the default.
+    assert found.sizes().count(2) > 1
+
+
+def test_added_measurements_are_known_and_cost_nothing() -> None:
+    found = Driver()
+    added = [
+        TrialRecord(number, {"x": number / 60, "size": 1}, TrialState.COMPLETED, {"rate": number / 60}, number, 1.0)
+        for number in range(1, 51)
+    ]
+    found.tuner.update([replace(one, origin="added") for one in added])
+    found.search(9)
+    assert found.sizes().count(8) < 8
+    part = found.tuner.part({"x": 0.5, "size": 8})
+    assert part is not None
+    assert part._resampling.budget == 40 - sum(size != 8 for size in found.sizes())
 
 
 def test_an_algorithm_that_learns_nothing_is_refused() -> None:

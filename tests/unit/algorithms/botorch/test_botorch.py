@@ -158,7 +158,7 @@ def test_several_objectives_and_an_outcome_constraint(
             "one of SingleTaskGP, MixedSingleTaskGP",
         ),
         (
-            Problem.build(Space.build([BoolParameter("huge")]), [SECONDS]),
+            Problem.build(Space.build([BoolParameter("huge"), IntParameter("n", 1, 1)]), [SECONDS]),
             {"input_transform": "Warp"},
             "input_transform",
             "none",

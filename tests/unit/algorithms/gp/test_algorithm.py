@@ -577,6 +577,18 @@ def test_a_run_tells_more_about_what_is_near_it() -> None:
     assert 0.0 <= far < near < same <= 1.0
 
 
+def test_chances_follow_what_did_not_work_and_are_one_without_such_trials() -> None:
+    what = problem(SQUARE)
+    gp = algorithm(what)
+    works = [trial(number, {"x": number / 10, "y": 0.5}, 1.0) for number in range(1, 5)]
+    gp.update(works)
+    both: list[Configuration] = [{"x": 0.1, "y": 0.5}, {"x": 0.9, "y": 0.5}]
+    assert list(gp.chances(both)) == [1.0, 1.0]
+    gp.update([trial(number, {"x": number / 10, "y": 0.5}, state=INFEASIBLE) for number in range(7, 11)])
+    good, bad = gp.chances(both)
+    assert bad < 0.5 < good
+
+
 def test_nothing_is_told_without_a_model() -> None:
     gp = algorithm(problem(SQUARE))
     assert list(gp.knowledge({"x": 0.9, "y": 0.9}, [{"x": 0.1, "y": 0.1}])) == []
