@@ -143,8 +143,12 @@ class Cheaper:
         known = self._of(self._context).keys
         left = [one for key, one in offered.items() if key not in known and self._problem.space.feasible(one)]
         left = [one for one, chance in zip(left, algorithm.chances(left), strict=True) if chance >= _PROBABLE]
-        prediction = algorithm.predict(left) if left else None
-        return None if prediction is None else left[int(prediction.mean.argmin())]
+        measured = [one.configuration for one in self._of(self._context).trials if one.state == TrialState.COMPLETED]
+        prediction = algorithm.predict([*left, *measured]) if left else None
+        if prediction is None:
+            return None
+        best = int(prediction.mean.argmin())
+        return left[best] if best < len(left) else None
 
     def _by_context(self, trials: Sequence[TrialRecord]) -> dict[Any, list[TrialRecord]]:
         found: dict[Any, list[TrialRecord]] = {}
