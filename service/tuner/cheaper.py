@@ -5,7 +5,8 @@ cheaper runs. While it is less, the algorithm suggests a configuration for the c
 in the context where a run tells the most about its value there for each second, which may be the context that counts; a
 context in which nothing was measured comes first, because its cost is not known. Otherwise the configuration with the
 best prediction, of those that were measured in cheaper runs alone and probably work, is measured in the context that
-counts, if it seems better than what was measured there. [kandasamy-2017, section 3] also chooses the configuration first and then the cheapest run that tells something.
+counts, if it seems better than what was measured there. [kandasamy-2017, section 3] also chooses the configuration
+first and then the cheapest run that tells something.
 
 A cheaper context in which no configuration works is given up. Measurements that users add teach the algorithm, but the
 study has spent no time on them.

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -59,12 +59,6 @@ log = logging.getLogger(__name__)
 _VERSION = 2
 _DRAWS = 16
 _BASELINE = 8
-# A model has learned something if its predictions of left out runs are better by this difference of log densities, a
-# factor of 20. On problems for development, 24 searches ended at 10.5 in place of 12.4 % (geometric mean), and 65 % of
-# them were better with this rule. With noise by factors of up to a million, 71 % of 40 were.
-_LEARNED = 3.0
-# With fewer trials, predictions do not depend on what was learned.
-_FEWEST_PREDICTED = 8
 # The most configurations whose values are drawn to find out whether a gain exists.
 _MOST_COMPARED = 4096
 # A score for several objectives is much more expensive than a score for one, so larger grids are searched, not listed.
@@ -87,11 +81,6 @@ class _Models:
     constraints: Sequence[Process]
     works: Process | None
     duration: Process | None
-
-    @cached_property
-    def has_learned(self) -> bool:
-        """Return whether the objective's model predicts runs better than their mean does, beyond doubt."""
-        return len(self.objectives) != 1 or self.objectives[0].evidence() > _LEARNED
 
     def feasibility(self) -> list[Analytic]:
         """Return the logarithms of the probabilities that a configuration works and that each constraint holds."""
@@ -159,8 +148,6 @@ class GpAlgorithm(ModelBased):
             if not objectives:
                 return None
             (ensemble,) = objectives
-            if self.problem.noisy and len(self._trials) >= _FEWEST_PREDICTED and not self._known().has_learned:
-                return None
             mean, deviation = ensemble.predict(self._encoding.encode(configurations))
             return Prediction(mean, deviation, ensemble.noise() if self.problem.noisy else 0.0)
         except NUMERICAL as error:
@@ -278,7 +265,7 @@ class GpAlgorithm(ModelBased):
         """Return the free configuration with the best score; None if all are taken."""
         random = self._random(len(running))
         found: Configuration | None = None
-        if self._begun(0) and not self._searches_at_random():
+        if self._begun(0):
             try:
                 with isolated(int(random.integers(2**31)), self._threads):
                     acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
@@ -286,19 +273,6 @@ class GpAlgorithm(ModelBased):
             except NUMERICAL as error:
                 log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
         return found or self._any(region, taken, random)
-
-    def _searches_at_random(self) -> bool:
-        """Return whether random suggestions are better, because noise hides all that the model could learn.
-
-        Such a model would lead the search to the border of the space and recommend what it has found there.
-        """
-        try:
-            models = self._known()
-            knows_more = bool(models.feasibility()) or models.duration is not None
-            return self.problem.noisy and not knows_more and not models.has_learned
-        except NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
-            return True
 
     def _acquisition(
         self, region: Region, running: FloatArray, random: np.random.Generator

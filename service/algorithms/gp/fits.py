@@ -40,7 +40,6 @@ _LENIENCY = (0.4, 1.0, 1.0)
 _NOISY = math.log(1e-3)
 _ROUNDS_WITH_BOUNDS = 3
 _REMEMBERED = 24
-_FEWEST_TO_JUDGE = 5
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,7 @@ class Kind:
 class Process:
     """A process fitted to `runs`: hyper-parameters `theta`, the points on which it is conditioned, their scale.
 
-    `added`: [n], the additional variances of disturbed runs. `inputs`: the transform of rows to those that the process
-    compares.
+    `inputs`: the transform of rows to those that the process compares.
     """
 
     layout: Layout
@@ -83,7 +81,6 @@ class Process:
     points: Points
     scale: Scale
     runs: Runs
-    added: FloatArray
     inputs: InputTransform | None = None
 
     @property
@@ -120,26 +117,6 @@ class Ensemble:
         mean = means.mean(0)
         squares = [deviation**2 for _, deviation in found] + (means - mean) ** 2
         return mean, np.sqrt(squares.mean(0))
-
-    def evidence(self) -> float:
-        """Return how much better the ensemble predicts each run from the others than their mean and variance do.
-
-        It is the difference of log predictive densities, summed over the runs that are no bounds and were not disturbed
-        [rasmussen-2006, section 5.4.2]. With fewer than five such runs it is infinite.
-        """
-        runs = self.members[0].runs
-        kept = ~runs.bounded
-        for process in self.members:
-            kept = kept & (process.added == 0.0)
-        if kept.sum() < _FEWEST_TO_JUDGE:
-            return math.inf
-        outcomes = self.members[0].scale.apply(runs.values)
-        logs = []
-        for process in self.members:
-            residual, variance = noise.left_out(runs, outcomes, process.layout, process.theta, process.added)
-            logs.append(-0.5 * (np.log(variance) + residual**2 / variance)[kept])
-        found = np.logaddexp.reduce(logs) - math.log(len(logs))
-        return float(found.sum() - _without_model(outcomes[kept]))
 
     def noise(self) -> float:
         """Return the standard deviation of a run of the best known configuration, in the metric's unit.
@@ -207,9 +184,8 @@ class Fits:
             self._remember(key, fit)
         theta = np.array(fit.theta)
         scale, _ = kind.scale(everything, fit.offset)
-        added = fit.added(everything)
-        points = self._points(everything, scale, added, theta)
-        return Process(self._layout, kind.prior, theta, points, scale, everything, added, self._inputs)
+        points = self._points(everything, scale, fit.added(everything), theta)
+        return Process(self._layout, kind.prior, theta, points, scale, everything, self._inputs)
 
     def ensemble(self, runs: Runs, kind: Kind, others: Sequence[Prior]) -> Ensemble:
         """Return a process with the prior of `kind` and one with each of the `others`, on the scale of the first."""
@@ -226,8 +202,7 @@ class Fits:
         """Return the process of labels with the hyper-parameters that are most probable a priori."""
         prior = Prior.of(self._layout, noisy=True)
         points = Points.single(labels.rows, NEGATED.apply(labels.values))
-        added = np.zeros(len(labels))
-        return Process(self._layout, prior, prior.mean, points, NEGATED, labels, added, self._inputs)
+        return Process(self._layout, prior, prior.mean, points, NEGATED, labels, self._inputs)
 
     def dump(self) -> JsonValue:
         """Return the fits, for `load`."""
@@ -317,15 +292,6 @@ class Fits:
         self._known[key] = fit
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
-
-
-def _without_model(outcomes: FloatArray) -> float:
-    """Return the sum of the log densities, up to the same constant, of n outcomes given the mean of the others."""
-    count = len(outcomes)
-    others = (outcomes.sum() - outcomes) / (count - 1)
-    squares = (outcomes**2).sum() - outcomes**2 - (count - 1) * others**2
-    variance = np.maximum(squares / (count - 2), 1e-12) * (1.0 + 1.0 / (count - 1))
-    return float(-0.5 * (np.log(variance) + (outcomes - others) ** 2 / variance).sum())
 
 
 def _made(runs: Runs, theta: FloatArray, offset: float | None, added: FloatArray) -> _Fit:

@@ -46,7 +46,7 @@ def pursue(
         return np.zeros(len(runs)), 0.0
     prices = np.zeros(len(runs))
     for _ in range(_PASSES):
-        residual, variance = left_out(runs, outcomes, layout, theta, added)
+        residual, variance = _left_out(runs, outcomes, layout, theta, added)
         ratio = np.maximum(residual**2 / variance, 1.0)
         gain = np.where(runs.bounded, 0.0, 0.5 * (ratio - 1.0 - np.log(ratio)))
         count = len(runs.measured)
@@ -83,7 +83,7 @@ def _largest_of_each(runs: Runs, excess: FloatArray) -> BoolArray:
     return np.asarray((excess > 0.0) & (excess == largest[runs.groups]), dtype=np.bool_)
 
 
-def left_out(
+def _left_out(
     runs: Runs, outcomes: FloatArray, layout: Layout, theta: FloatArray, added: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return each run's distance from its mean given the others, and its variance given them, noise included; [n] each.

@@ -577,43 +577,6 @@ def test_a_run_tells_more_about_what_is_near_it() -> None:
     assert 0.0 <= far < near < same <= 1.0
 
 
-def noise_alone(count: int) -> list[TrialRecord]:
-    random = np.random.default_rng(3)
-    rows = random.random((count, 2))
-    return [
-        trial(number, {"x": float(x), "y": float(y)}, float(np.exp(3 * random.normal())))
-        for number, (x, y) in enumerate(rows, 1)
-    ]
-
-
-def test_suggestions_are_random_while_noise_hides_everything() -> None:
-    gp = algorithm(problem(SQUARE))
-    gp.update(noise_alone(60))
-    assert gp.predict([{"x": 0.5, "y": 0.5}]) is None
-    batch = gp.suggest(8, cursor=6)
-    borders = sum(value in (0.0, 1.0) for one in batch.configurations for value in one.values())
-    assert borders == 0
-    assert gp.suggest(8, cursor=6) == batch
-
-
-def test_a_model_that_has_learned_is_used() -> None:
-    gp = algorithm(problem(SQUARE))
-    gp.update([replace(one, metrics={"f0": float(one.configuration["x"])}) for one in noise_alone(60)])
-    assert gp.predict([{"x": 0.5, "y": 0.5}]) is not None
-    (best,) = gp.suggest(1, cursor=6).configurations
-    assert float(best["x"]) < 0.1
-
-
-def test_what_works_is_used_even_if_noise_hides_the_objective() -> None:
-    gp = algorithm(problem(SQUARE))
-    tried = noise_alone(60)
-    gp.update(
-        [replace(one, state=INFEASIBLE, metrics={}) if float(one.configuration["x"]) > 0.5 else one for one in tried]
-    )
-    found = [gp.suggest(1, cursor=6).configurations[0]["x"], gp.suggest(2, cursor=6).configurations[1]["x"]]
-    assert max(map(float, found)) < 0.6
-
-
 def test_chances_follow_what_did_not_work_and_are_one_without_such_trials() -> None:
     what = problem(SQUARE)
     gp = algorithm(what)
