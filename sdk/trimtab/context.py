@@ -11,7 +11,7 @@ from trimtab.errors import InvalidInput, JsonValue
 from trimtab.method import Verdict, VerdictLevel
 from trimtab.space import Params, Scalar
 
-# What a user says of the context: names, perhaps with values, or with a mapping of `at` and `cheaper` to values.
+# A user names context variables, and may give each its values, or a mapping of `at` and `cheaper` to values.
 Observed: TypeAlias = Mapping[str, Sequence[Scalar] | Mapping[str, Sequence[Scalar]] | None] | Sequence[str]
 
 

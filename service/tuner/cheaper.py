@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +28,7 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
+from service.tuner.tuner import fits
 
 _BAD = (TrialState.INFEASIBLE, TrialState.FAILED)
 # After so many infeasible trials and none that worked, a cheaper context is given up.
@@ -33,27 +36,12 @@ _MOST_INFEASIBLE = 3
 _PROBABLE = 0.5
 
 
+@dataclass(frozen=True)
 class Trials:
-    """The trials in one context, without those of the final check: in which configurations, and at which cost."""
+    """The trials in one context, without those of the final check, and the keys of their configurations."""
 
-    def __init__(self, problem: Problem, trials: Sequence[TrialRecord] = ()) -> None:
-        self._problem = problem
-        self.trials: list[TrialRecord] = []
-        self.keys: set[str] = set()
-        self.add(trials)
-
-    def add(self, trials: Sequence[TrialRecord]) -> None:
-        """Take further trials into account."""
-        self.trials += trials
-        self.keys |= {self._problem.space.key(one.configuration) for one in trials}
-        vars(self).pop("cost", None)
-
-    def with_waiting(self, waiting: Sequence[TrialRecord]) -> Trials:
-        """Return a copy with further trials."""
-        copy = Trials(self._problem)
-        copy.trials, copy.keys = list(self.trials), set(self.keys)
-        copy.add(waiting)
-        return copy
+    trials: tuple[TrialRecord, ...] = ()
+    keys: frozenset[str] = frozenset()
 
     @cached_property
     def cost(self) -> float | None:
@@ -82,24 +70,29 @@ class Trials:
 
 
 class Cheaper:
-    """The choice between a context and its cheaper ones. `update` and `with_waiting` pass the trials."""
+    """The choice between a context and its cheaper ones, from the trials that `plus` takes."""
 
     def __init__(self, problem: Problem, context: Configuration) -> None:
         self._problem, self._context = problem, context
         self._cheaper = problem.context.cheaper(context)
-        self._trials = {context_key(one): Trials(problem) for one in (context, *self._cheaper)}
+        self._trials = {context_key(one): Trials() for one in (context, *self._cheaper)}
 
-    def update(self, finished: Sequence[TrialRecord]) -> None:
-        """Take finished trials of any context into account."""
-        for name, trials in self._by_context(finished).items():
-            self._trials[name].add(trials)
-
-    def with_waiting(self, waiting: Sequence[TrialRecord]) -> Cheaper:
-        """Return the choice with account of trials that are not finished."""
-        copy = Cheaper(self._problem, self._context)
-        found = self._by_context(waiting)
-        copy._trials = {name: trials.with_waiting(found.get(name, ())) for name, trials in self._trials.items()}
-        return copy
+    def plus(self, trials: Sequence[TrialRecord]) -> Cheaper:
+        """Return the choice with account of further trials, of any context."""
+        found: dict[Any, list[TrialRecord]] = {}
+        for trial in trials:
+            name = context_key(self._problem.context.of(trial.configuration))
+            if name in self._trials and trial.origin != "check":
+                found.setdefault(name, []).append(trial)
+        changed = copy(self)
+        changed._trials = self._trials | {
+            name: Trials(
+                (*self._trials[name].trials, *mine),
+                self._trials[name].keys | {self._key(trial.configuration) for trial in mine},
+            )
+            for name, mine in found.items()
+        }
+        return changed
 
     def default(self, fixed: Mapping[str, Scalar]) -> Configuration | None:
         """Return the default in the first cheaper context that lacks it; None if it was begun in all of them."""
@@ -133,14 +126,13 @@ class Cheaper:
 
     def promoted(self, algorithm: Algorithm, fixed: Mapping[str, Scalar]) -> Configuration | None:
         """Return the configuration with the best prediction, if only its cheaper runs are known; otherwise None."""
-        offered = {
-            self._key(one): one
+        moved = [
+            {**trial.configuration, **self._context}
             for context in self._cheaper
             for trial in self._of(context).trials
             if trial.state == TrialState.COMPLETED and self._problem.acceptable(trial.metrics)
-            for one in [{**trial.configuration, **self._context}]
-            if all(one.get(name) == value for name, value in fixed.items())
-        }
+        ]
+        offered = {self._key(one): one for one in moved if fits(one, fixed)}
         known = self._of(self._context).keys
         left = [one for key, one in offered.items() if key not in known and self._problem.space.feasible(one)]
         left = [one for one, chance in zip(left, algorithm.chances(left), strict=True) if chance >= _PROBABLE]
@@ -150,14 +142,6 @@ class Cheaper:
             return None
         best = int(prediction.mean.argmin())
         return left[best] if best < len(left) else None
-
-    def _by_context(self, trials: Sequence[TrialRecord]) -> dict[Any, list[TrialRecord]]:
-        found: dict[Any, list[TrialRecord]] = {}
-        for trial in trials:
-            name = context_key(self._problem.context.of(trial.configuration))
-            if name in self._trials and trial.origin != "check":
-                found.setdefault(name, []).append(trial)
-        return found
 
     def _of(self, context: Configuration) -> Trials:
         return self._trials[context_key(context)]

@@ -84,8 +84,7 @@ class ContextualTuner(Tuner):
 
     def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
         super().update(finished, steps)
-        for one in self._cheaper.values():
-            one.update(finished)
+        self._cheaper = {name: one.plus(finished) for name, one in self._cheaper.items()}
         # The budget does not count measurements that users add.
         outside = sum(
             trial.origin not in ("check", "added") and self.part(trial.configuration) is None for trial in finished
@@ -202,7 +201,7 @@ class ContextualTuner(Tuner):
             if again is not None:
                 return Suggestion(again, "replicate"), cursor
             if self._cheaper and not is_given:
-                cheaper = self._cheaper[context_key(context)].with_waiting(waiting)
+                cheaper = self._cheaper[context_key(context)].plus(waiting)
                 return self._next_with_cheaper(cheaper, cursor, waiting, fixed)
         return self._suggested(cursor, waiting, fixed)
 

@@ -166,7 +166,7 @@ class Tuner:
         if not self._resamples:
             return None
         found = self._resampling.again(pending=pending, predict=self._believed)
-        return found if found is not None and _fits(found, fixed) else None
+        return found if found is not None and fits(found, fixed) else None
 
     def found(self, *, costly: bool = True) -> Recommendation | ContextTable | None:
         """Return what the search has found so far, in the form in which it is stored; None if that is nothing."""
@@ -442,7 +442,8 @@ def requested(configuration: Configuration, origin: str) -> TrialRecord:
     return TrialRecord(0, configuration, TrialState.REQUESTED, {}, origin=origin)
 
 
-def _fits(configuration: Configuration, fixed: Mapping[str, Scalar]) -> bool:
+def fits(configuration: Configuration, fixed: Mapping[str, Scalar]) -> bool:
+    """Return whether a configuration has all of the fixed values."""
     return all(
         name in configuration and identity(configuration[name]) == identity(value) for name, value in fixed.items()
     )

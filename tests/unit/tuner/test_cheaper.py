@@ -101,12 +101,11 @@ def test_what_is_better_in_cheaper_runs_is_measured_next_where_it_counts() -> No
     ]
     algorithm = registry.create("gp", PROBLEM, seed=1, options={})
     algorithm.update(trials)
-    cheaper = Cheaper(PROBLEM, WHOLE)
-    cheaper.update(trials)
+    cheaper = Cheaper(PROBLEM, WHOLE).plus(trials)
     assert cheaper.promoted(algorithm, {}) == {"x": 0.7, "size": 8}
     assert cheaper.promoted(algorithm, {"x": 0.1}) is None
     running = TrialRecord(6, {"x": 0.7, "size": 8}, TrialState.ACTIVE, {})
-    assert cheaper.with_waiting([running]).promoted(algorithm, {}) != {"x": 0.7, "size": 8}
+    assert cheaper.plus([running]).promoted(algorithm, {}) != {"x": 0.7, "size": 8}
 
 
 def test_what_broke_an_outcome_constraint_or_probably_fails_is_not_measured_where_it_counts() -> None:
@@ -124,8 +123,7 @@ def test_what_broke_an_outcome_constraint_or_probably_fails_is_not_measured_wher
     trials = [*broken, *fine, trial(20, 0.3, 8), *failed]
     algorithm = registry.create("gp", problem, seed=1, options={})
     algorithm.update(trials)
-    cheaper = Cheaper(problem, WHOLE)
-    cheaper.update(trials)
+    cheaper = Cheaper(problem, WHOLE).plus(trials)
     assert cheaper.promoted(algorithm, {}) == {"x": 0.5, "size": 8}
 
 

@@ -1,4 +1,4 @@
-"""The benchmark's end of the protocol in `line`: a program of this folder in an environment of its own."""
+"""A program of this folder, which runs in an environment of its own and answers requests as `line` says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDER = Path(__file__).parent
 
 
 class Program:
-    """A running program. It ends with the `with` block, or with `close`."""
+    """A running program. It ends with the `with` block, or when the benchmark ends."""
 
     def __init__(self, name: str) -> None:
         # The program names its packages, for which uv makes an environment.
@@ -36,10 +36,6 @@ class Program:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the program."""
         self._process.kill()
         self._process.communicate()
 

@@ -115,14 +115,17 @@ def test_all_three_kernels_agree(layout: Layout) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_predictions_are_botorchs(layout: Layout) -> None:
+def noisy_model(layout: Layout) -> tuple[SingleTaskGP, FloatArray]:
+    """Return a model whose noise has the variance 0.01, and seven further rows."""
     prior = Prior.of(layout, noisy=True)
-    points = data(layout)
     theta = prior.mean.copy()
     theta[-1] = np.log(0.01)
-    rows = data(layout, 7).rows
-    model = model_of(layout, prior, theta, points)
+    return model_of(layout, prior, theta, data(layout)), data(layout, 7).rows
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_predictions_are_botorchs(layout: Layout) -> None:
+    model, rows = noisy_model(layout)
     mean, deviation = Posterior(model, rows[:2]).predict(rows)
     with torch.no_grad():
         theirs = model.posterior(torch.from_numpy(rows))
@@ -132,12 +135,7 @@ def test_predictions_are_botorchs(layout: Layout) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_run_removes_the_share_of_the_variance_that_botorch_says(layout: Layout) -> None:
-    prior = Prior.of(layout, noisy=True)
-    points = data(layout)
-    theta = prior.mean.copy()
-    theta[-1] = np.log(0.01)
-    rows = data(layout, 7).rows
-    model = model_of(layout, prior, theta, points)
+    model, rows = noisy_model(layout)
     found = Posterior(model, rows[:0]).shares(rows, noise=0.01)
     with torch.no_grad():
         covariance = model(torch.from_numpy(rows)).covariance_matrix.numpy()
