@@ -72,6 +72,8 @@ class Resampling(ABC):
         for trial in finished:
             if trial.origin == "check":
                 continue
+            # The budget does not count measurements that users add.
+            self.done += trial.origin != "added"
             key = self.problem.space.key(trial.configuration)
             if trial.state == TrialState.FAILED:
                 if key in self.measured:
@@ -79,7 +81,6 @@ class Resampling(ABC):
                     self.measured[key].closed |= self.measured[key].failures >= _MOST_FAILURES
                     self.learn(key, self.measured[key], trial)
                 continue
-            self.done += 1
             one = self.measured.setdefault(key, Candidate(trial.configuration, len(self.measured)))
             value = trial.metrics.get(metric, math.nan)
             if trial.state != TrialState.COMPLETED:

@@ -46,7 +46,7 @@ class Learner:
 
     `counted`: their numbers, because a finished trial gets a new revision when something is learned of it later, such
     as its node. `began`: when the first trial was created. `hours`: the running time of all finished trials, including
-    trials outside of the space.
+    trials outside of the space. `searched`: the number of finished trials that a budget of trials counts.
     """
 
     tuner: Tuner
@@ -54,6 +54,19 @@ class Learner:
     counted: set[int] = field(default_factory=set)
     began: datetime | None = None
     hours: float = 0.0
+    searched: int = 0
+
+    def expected(self, found: Snapshot) -> int | None:
+        """Return how many trials the search will have had in the end, at its pace so far; None without a budget.
+
+        Policies plan the last trials by it, such as repeats of the best configuration.
+        """
+        budget, seconds = budget_of(found.study), self._seconds(found)
+        limits = [] if budget.max_trials is None else [float(budget.max_trials)]
+        for most, used in ((budget.max_node_hours, self.hours), (budget.max_seconds, seconds)):
+            if most is not None and self.searched and used > 0.0:
+                limits.append(self.searched * most / used)
+        return int(min(limits)) if limits else None
 
     def stop(self, found: Snapshot) -> str | None:
         """Return why the search is to end; None if it goes on."""
@@ -63,8 +76,11 @@ class Learner:
         if found.study.searching_since is not None:
             # Its rules have ended the search once, and a user has given it more budget since.
             return None
-        seconds = 0.0 if self.began is None else (found.time - self.began).total_seconds()
-        return self.tuner.stop(seconds, self.hours)
+        return self.tuner.stop(self._seconds(found), self.hours)
+
+    def _seconds(self, found: Snapshot) -> float:
+        """Return the time since the first trial was created."""
+        return 0.0 if self.began is None else (found.time - self.began).total_seconds()
 
 
 _learners: Remembered[_Key, Learner] = Remembered(32)
@@ -83,8 +99,8 @@ def borrowed(found: Snapshot) -> Iterator[tuple[Learner, list[TrialRecord]]]:
     if learner is None:
         learner = _learners.pop(_key(found.study)) or _make(found, spec)
     assert isinstance(learner, Learner)
-    learner.tuner.limit(budget_of(found.study).max_trials)
     waiting = _feed(found, spec, learner)
+    learner.tuner.limit(learner.expected(found))
     yield learner, waiting
     lent = found.tuner = learner
     transaction.on_commit(lambda: _remember(found, lent))
@@ -161,6 +177,7 @@ def _feed(found: Snapshot, spec: StudySpec, learner: Learner) -> list[TrialRecor
         reported = as_seen(finished)
         learner.tuner.update(within(spec, reported), steps)
         learner.hours += sum(trial.seconds or 0.0 for trial in reported) / 3600
+        learner.searched += sum(trial.origin not in ("added", "check") for trial in reported)
         learner.seen = finished[-1].revision
         learner.counted.update(trial.number for trial in finished)
     for trial in seen:

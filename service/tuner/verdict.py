@@ -310,19 +310,19 @@ def _volume_text(share: float) -> str:
     return f"{100 * share:.2g}" if 0 < share < 0.01 else percent_text(share)
 
 
-def why_unrepeated(resampling: str, most: int | None, *, over: bool, spent: bool) -> str:
+def why_unrepeated(resampling: str, *, limited: bool, over: bool, spent: bool) -> str:
     """Return why a noisy study has not measured its recommended configuration again, as the end of a sentence.
 
     Args:
         resampling: the name of the study's resampling policy.
-        most: the largest number of trials of the search; None: no limit.
+        limited: whether the search has a budget.
         over: whether the study has ended.
-        spent: whether it has had all these trials.
+        spent: whether it has had all trials of the budget.
     """
     if resampling == "none":
         return ", because the study repeats no measurement (resampling: none)"
-    if resampling == "closing" and most is None:
-        return ", because repeats come last and the budget limits no number of trials"
+    if resampling == "closing" and not limited:
+        return ", because repeats come last and the study has no budget"
     if not over:
         return " so far"
     return ", because the budget is used up" if spent else ", because the search ended before a repeat"

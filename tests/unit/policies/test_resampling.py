@@ -302,6 +302,18 @@ def test_closing_measures_the_best_and_the_default_again_in_the_last_trials() ->
     assert again(policy) == {"x": 0.5}, "the best has been measured four times, and the default once"
 
 
+def test_the_last_trials_are_those_of_the_budget_which_counts_failures_and_no_added_measurements() -> None:
+    policy = made("closing", PROBLEM, {}, budget=20)
+    measure(policy, 0.1, 5.0)
+    for place in range(30):
+        measure(policy, 0.9 - place / 100, 9.0, origin="added")
+    assert again(policy) is None
+    for place in range(16):
+        assert again(policy) is None, place
+        fail(policy, 0.5 - place / 100)
+    assert again(policy) == {"x": 0.1}
+
+
 def test_closing_leaves_a_configuration_that_was_only_lucky() -> None:
     policy = made("closing", PROBLEM, {}, budget=20)
     measure(policy, 0.2, 6.0, 6.1)

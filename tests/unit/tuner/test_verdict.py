@@ -88,19 +88,19 @@ def test_a_check_without_the_defaults_value_gives_no_recommendation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resampling", "most", "over", "spent", "why"),
+    ("resampling", "limited", "over", "spent", "why"),
     [
-        ("none", 20, True, True, "because the study repeats no measurement"),
-        ("closing", None, False, False, "because repeats come last and the budget limits no number of trials"),
-        ("closing", 20, False, False, "measured once so far"),
-        ("adaptive", None, True, False, "because the search ended before a repeat"),
-        ("adaptive", 20, True, True, "because the budget is used up"),
+        ("none", True, True, True, "because the study repeats no measurement"),
+        ("closing", False, False, False, "because repeats come last and the study has no budget"),
+        ("closing", True, False, False, "measured once so far"),
+        ("adaptive", False, True, False, "because the search ended before a repeat"),
+        ("adaptive", True, True, True, "because the budget is used up"),
     ],
 )
 def test_a_single_measurement_says_why_it_was_not_repeated(
-    resampling: str, most: int | None, over: bool, spent: bool, why: str
+    resampling: str, limited: bool, over: bool, spent: bool, why: str
 ) -> None:
-    reason = why_unrepeated(resampling, most, over=over, spent=spent)
+    reason = why_unrepeated(resampling, limited=limited, over=over, spent=spent)
     found = recommended(0.2, 0.1, 0.3)
     assert why in conclude(SECONDS, found, None, 1, 1, reason).text
     assert "measured once" in conclude(SECONDS, recommended(0.2, None, None), None, 1, 1, reason).text

@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.db.models.functions import Now
 
 from service.core.errors import Conflict, InvalidInput
 from service.planning.create import create_study, extend_budget
+from service.studies.change import read
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -82,6 +84,39 @@ def test_a_stopping_rule_ends_the_search_with_its_reason(principal: Principal) -
     assert "3" in after.state_reason
     # What runs may finish.
     assert tell(principal, name, trials[3], 1.0).trial.state == "COMPLETED"
+
+
+def test_the_last_trials_of_a_budget_of_time_are_repeats(principal: Principal) -> None:
+    spec = make_spec(noisy=True, budget={"max_node_hours": 1.0}, algorithm={"name": "ga"})
+    name = create_study(principal, study_name(), {**spec, "resampling": {"name": "closing"}}).name
+    origins = []
+    while get(principal, name).state == "ACTIVE":
+        (trial,) = ask(principal, name)
+        origins.append(trial.origin)
+        access.rows(Trial, principal).filter(number=trial.number).update(started_at=Now() - timedelta(minutes=3))
+        tell(principal, name, trial, 1 + (trial.params["x"] - 0.3) ** 2)
+    assert 19 <= len(origins) <= 21, "trials of three minutes in one hour"
+    assert origins[-5:].count("replicate") == origins.count("replicate") == 3
+
+
+def test_the_pace_so_far_tells_how_many_trials_a_budget_holds(principal: Principal) -> None:
+    name = create(principal, make_spec(budget={"max_trials": 50}))
+
+    def expected() -> int | None:
+        with transaction.atomic(), tuners.borrowed(read(principal, get(principal, name).pk)) as (learner, _):
+            return learner.expected(read(principal, get(principal, name).pk))
+
+    for trial in ask(principal, name, 4):
+        tell(principal, name, trial, 1.0)
+    access.rows(Trial, principal).update(created_at=Now() - timedelta(hours=1))
+    tuners._learners.clear()
+    assert expected() == 50
+    extend_budget(principal, name, {"max_trials": 50, "max_seconds": 6 * 3600.0})
+    assert expected() == 23, "a little more than an hour has passed"
+    extend_budget(principal, name, {"max_trials": 20, "max_seconds": 6 * 3600.0})
+    assert expected() == 20
+    extend_budget(principal, name, {"max_trials": None, "max_seconds": None})
+    assert expected() is None
 
 
 def test_node_hours_are_a_budget(principal: Principal) -> None:
