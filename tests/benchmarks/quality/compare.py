@@ -22,7 +22,7 @@ FOLDER = Path("bench-results/quality")
 OPTIMISERS = ("auto", "optuna-tpe", "optuna-gp", "optuna-random")
 SEEDS, QUICK_SEEDS = 20, 2
 # The seeds of optimisers that take seconds for a suggestion.
-SLOW: Mapping[str, int] = {"ax": 5, "smac": 5, "hebo": 5, "openbox": 5}
+SLOW: Mapping[str, int] = {"ax": 5, "smac": 5, "hebo": 5, "openbox": 5, "turbo": 5}
 Records = Sequence[Mapping[str, Any]]
 
 

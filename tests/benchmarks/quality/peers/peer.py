@@ -16,7 +16,7 @@ from service.core.space import (
 )
 from tests.benchmarks.quality.peers.program import Program
 
-PEERS = ("smac", "hebo", "openbox")
+PEERS = ("smac", "hebo", "openbox", "turbo")
 
 
 class Peer(Program):
