@@ -69,7 +69,7 @@ class ContextualTuner(Tuner):
         self._cheaper = (
             {name: Cheaper(problem, one) for name, one in self._contexts.items()} if problem.context.has_cheaper else {}
         )
-        self._budget, self._outside = method.budget, 0
+        self._budget, self._inside, self._outside = method.budget, 0, 0
 
     def part(self, configuration: Mapping[str, Scalar]) -> Tuner | None:
         """Return the tuner of the context of a configuration; None outside of the table."""
@@ -77,21 +77,20 @@ class ContextualTuner(Tuner):
 
     def limit(self, budget: int | None) -> None:
         self._budget = budget
-        # Trials outside of the table, such as cheaper ones, are no part of what its contexts share.
-        left = None if budget is None else budget - self._outside
+        # Trials outside of the table, such as cheaper ones, are no part of what its contexts share, nor will they be.
+        if budget is not None and self._outside:
+            budget = budget * self._inside // (self._inside + self._outside)
         for part in self._parts.values():
-            part.limit(_share(left, len(self._parts)))
+            part.limit(_share(budget, len(self._parts)))
 
     def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
         super().update(finished, steps)
         self._cheaper = {name: one.plus(finished) for name, one in self._cheaper.items()}
         # The budget does not count measurements that users add.
-        outside = sum(
-            trial.origin not in ("check", "added") and self.part(trial.configuration) is None for trial in finished
-        )
-        if outside:
-            self._outside += outside
-            self.limit(self._budget)
+        mine = [trial for trial in finished if trial.origin not in ("check", "added")]
+        inside = sum(self.part(trial.configuration) is not None for trial in mine)
+        self._inside, self._outside = self._inside + inside, self._outside + len(mine) - inside
+        self.limit(self._budget)
         for name, context in self._contexts.items():
             self._parts[name].update(self._of(context, finished), steps)
 

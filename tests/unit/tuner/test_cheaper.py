@@ -154,9 +154,9 @@ def test_the_table_shares_the_trials_that_cheaper_runs_leave() -> None:
     found.search(12)
     part = found.tuner.part({"x": 0.5, "size": 8})
     assert part is not None
-    cheaper = 12 - found.sizes().count(8)
-    assert cheaper > 2
-    assert part._resampling.budget == 40 - cheaper
+    counting = found.sizes().count(8)
+    assert 0 < counting < 10
+    assert part._resampling.budget == 40 * counting // 12, "cheaper runs go on as before"
 
 
 def test_a_cheaper_size_at_which_nothing_works_is_given_up() -> None:
@@ -186,7 +186,7 @@ def test_added_measurements_are_known_and_cost_nothing() -> None:
     assert found.sizes().count(8) < 8
     part = found.tuner.part({"x": 0.5, "size": 8})
     assert part is not None
-    assert part._resampling.budget == 40 - sum(size != 8 for size in found.sizes())
+    assert part._resampling.budget == 40 * found.sizes().count(8) // 9
 
 
 def test_an_algorithm_that_learns_nothing_is_refused() -> None:
