@@ -1,7 +1,7 @@
 """`auto`: the choice of the algorithm that suits a problem, with the reason. This module imports no algorithm.
 
-The choice depends only on the problem and on the two options, so it does not change during a study. It follows from
-measurements on functions of 5 to 20 parameters on grids, continua and choices:
+The choice depends only on the problem, the budget and the number of trials at once, so it does not change during a
+study. It follows from measurements on functions of 5 to 20 parameters on grids, continua and choices:
 
 - With up to 300 trials `gp` was better than all others on three of four functions, and with noise in batches of 64 it
   was better than `ga` on two of four. A suggestion takes some hundredths of a second, at 500 trials a few tenths, and
@@ -39,10 +39,11 @@ class Choice:
     reason: str = ""
 
 
-def choose(problem: Problem, *, budget: int | None, parallelism: int | None) -> Choice:
+def choose(problem: Problem, *, budget: int | None, parallelism: int | None, timed: bool = False) -> Choice:
     """Return the algorithm for a problem, with the options that differ from their defaults.
 
-    `budget`: the number of trials. `parallelism`: the number of trials at once. None: unknown or unlimited.
+    `budget`: the number of trials. `parallelism`: the number of trials at once. None: unknown or unlimited. `timed`:
+    whether the budget is one of time or node-hours instead.
     """
     size, at_once = problem.space.cardinality(), parallelism or 1
     several = len(problem.objectives) > 1
@@ -54,6 +55,9 @@ def choose(problem: Problem, *, budget: int | None, parallelism: int | None) -> 
     long = f"a budget of {budget} trials" if budget is not None and budget > most else None
     wide = f"{at_once} trials at once" if at_once > most_at_once else None
     if long is None and wide is None:
+        if timed and not several and not problem.context:
+            text = "with one objective and a budget of time, a model of what was measured saves most trials"
+            return Choice("gp", {"per_second": True}, Reason(f"{text} and prefers quick ones", "model_saves_time"))
         of = f"{len(problem.objectives)} objectives" if several else "one objective"
         trials = f"a budget of {budget} trials" if budget is not None else "a budget that is not known"
         text = f"with {of} and {trials}, a model of what was measured saves most of them"

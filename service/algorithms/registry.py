@@ -103,7 +103,7 @@ GP_OPTIONS: tuple[Option, ...] = (
         type="bool",
         default=False,
         doc="Divide the expected improvement by the time that the trial is expected to take. Useful if trials differ "
-        "much in time and the budget is one of hours.",
+        "much in time and the budget is one of hours; `auto` then takes it for a single objective.",
     ),
     Option(
         name="multi_objective",
@@ -633,18 +633,20 @@ def resolve(
     *,
     budget: int | None = None,
     parallelism: int | None = None,
+    timed: bool = False,
 ) -> Choice:
     """Return the algorithm for `name` with all of its options: the choice of `auto`, or else the named algorithm.
 
     `budget` (trials) and `parallelism` (trials at once) are the caller's values; options of the same names take
-    precedence. The same arguments give the same choice. Raises InvalidInput as `validate` does.
+    precedence. `timed`: whether the budget is one of time instead. The same arguments give the same choice. Raises
+    InvalidInput as `validate` does.
     """
     found = validate(name, options, problem)
     if name != AUTO:
         return Choice(name, found)
     given = {"budget": budget, "parallelism": parallelism}
     wanted = {key: value for key, value in found.items() if isinstance(value, int)}
-    chosen = choose(problem, **{**given, **wanted})
+    chosen = choose(problem, **{**given, **wanted}, timed=timed and found.get("budget") is None)
     return replace(chosen, options=validate(chosen.name, chosen.options, problem))
 
 

@@ -377,7 +377,7 @@ def _unrepeated(study: Study) -> str:
     """Return why the study has not measured its recommended configuration again, if it has not."""
     method = bare_tuner(spec_of(study)).method
     assert method.resampling is not None
-    limited = any(most is not None for most in budget_of(study).to_json().values())
+    limited = budget_of(study).is_limited
     over = study.state not in (StudyState.ACTIVE, StudyState.PAUSED)
     return why_unrepeated(method.resampling, limited=limited, over=over, spent=budget.spent(study) is not None)
 

@@ -86,6 +86,16 @@ class Budget:
     # The trials' own running time together, in hours.
     max_node_hours: float | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether there is a limit of any kind."""
+        return self.max_trials is not None or self.is_timed
+
+    @property
+    def is_timed(self) -> bool:
+        """Return whether time limits the search, and the number of trials does not."""
+        return self.max_trials is None and (self.max_seconds, self.max_node_hours) != (None, None)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "max_trials": self.max_trials,

@@ -87,6 +87,7 @@ def method_of(spec: StudySpec) -> Method:
         stopping=None if spec.stopping is None else stopping.parse(spec.stopping, spec.problem),
         final_check=None if spec.final_check is None else parse_check(spec, spec.final_check),
         budget=spec.budget.max_trials,
+        timed=spec.budget.is_timed,
         parallelism=1 if spec.execution is None else spec.execution.parallelism,
     )
 

@@ -26,8 +26,8 @@ class Method:
 
     `resampling` None: if the problem is noisy, "adaptive" for an algorithm with a posterior, "closing" for any other
     one that learns, and otherwise "none". A trial is stopped as soon as one policy of `pruning` stops it. `budget`: the
-    number of trials of the search, without the final check; None: no limit. `parallelism`: the number of trials at
-    once, if known.
+    number of trials of the search, without the final check; None: no limit. `timed`: whether time or node-hours are
+    limited instead. `parallelism`: the number of trials at once, if known.
     """
 
     algorithm: str = "auto"
@@ -41,6 +41,7 @@ class Method:
     stopping: StoppingRule | None = None
     final_check: FinalCheck | None = None
     budget: int | None = None
+    timed: bool = False
     parallelism: int = 1
 
     def completed(self, problem: Problem) -> Method:
@@ -74,7 +75,12 @@ class Method:
     def choice(self, problem: Problem) -> Choice:
         """Return the algorithm and its options, which for `auto` depend on problem, budget and parallelism."""
         return registry.resolve(
-            self.algorithm, problem, self.algorithm_options, budget=self.budget, parallelism=self.parallelism
+            self.algorithm,
+            problem,
+            self.algorithm_options,
+            budget=self.budget,
+            parallelism=self.parallelism,
+            timed=self.timed,
         )
 
     def chosen_options(self, problem: Problem) -> Mapping[str, JsonValue]:

@@ -61,6 +61,21 @@ def test_an_explicit_budget_option_precedes_the_budget_of_the_caller() -> None:
     assert caught.value.data["field"] == "algorithm.options.budget"
 
 
+def test_a_budget_of_time_prefers_quick_trials() -> None:
+    problem = problem_of(LARGE)
+    chosen = registry.resolve("auto", problem, timed=True)
+    assert (chosen.name, chosen.options["per_second"]) == ("gp", True)
+    assert "budget of time" in chosen.reason
+    others = [
+        registry.resolve("auto", problem_of(LARGE, 2), timed=True),
+        registry.resolve("auto", problem, {"budget": 100}, timed=True),
+        registry.resolve("auto", problem, budget=100),
+    ]
+    assert [one.options["per_second"] for one in others] == [False] * 3
+    assert registry.resolve("auto", problem, parallelism=500, timed=True).name == "cmaes"
+    assert registry.resolve("gp", problem, timed=True).options["per_second"] is False
+
+
 def test_the_population_grows_to_a_large_parallelism() -> None:
     assert registry.resolve("auto", problem_of(LARGE), budget=5000, parallelism=50).options["population"] == 50
     assert registry.resolve("auto", problem_of(LARGE), budget=5000, parallelism=4).options["population"] is None

@@ -140,6 +140,8 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       });
     case "model_saves":
       return t`with ${plural(Number(values.objectives), { one: "one objective", other: "# objectives" })} and ${values.trials === null ? t`an unknown budget` : t`a budget of ${number("trials")} trials`}, a model of the measurements saves most of them`;
+    case "model_saves_time":
+      return t`with one objective and a budget of time, a model of the measurements saves most trials and prefers quick ones`;
     case "model_slow":
       return t`for ${size(values)}, a model of ${number("objectives")} objectives is too slow`;
     case "ga_depends":

@@ -14,6 +14,7 @@ from service.core.errors import Conflict, InvalidInput
 from service.planning.create import create_study, extend_budget
 from service.studies.change import read
 from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import tuners
@@ -117,6 +118,24 @@ def test_the_pace_so_far_tells_how_many_trials_a_budget_holds(principal: Princip
     assert expected() == 20
     extend_budget(principal, name, {"max_trials": None, "max_seconds": None})
     assert expected() is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "prefers_quick_trials"),
+    [
+        ({"max_seconds": 60}, True),
+        ({"max_node_hours": 1}, True),
+        ({"max_node_hours": 1, "max_trials": 20}, False),
+        ({"max_trials": 20}, False),
+    ],
+)
+def test_auto_prefers_quick_trials_where_time_is_the_budget(
+    principal: Principal, budget: dict[str, Any], prefers_quick_trials: bool
+) -> None:
+    study = get(principal, create(principal, make_spec(budget=budget, algorithm={"name": "auto"})))
+    choice = spec_of(study).choice
+    assert choice is not None
+    assert choice.options["per_second"] is prefers_quick_trials
 
 
 def test_node_hours_are_a_budget(principal: Principal) -> None:
