@@ -43,7 +43,7 @@ def choose(problem: Problem, *, budget: int | None, parallelism: int | None, tim
     """Return the algorithm for a problem, with the options that differ from their defaults.
 
     `budget`: the number of trials. `parallelism`: the number of trials at once. None: unknown or unlimited. `timed`:
-    whether the budget is one of time or node-hours instead.
+    whether time or node-hours are limited; a budget of trials takes precedence.
     """
     size, at_once = problem.space.cardinality(), parallelism or 1
     several = len(problem.objectives) > 1
@@ -55,7 +55,7 @@ def choose(problem: Problem, *, budget: int | None, parallelism: int | None, tim
     long = f"a budget of {budget} trials" if budget is not None and budget > most else None
     wide = f"{at_once} trials at once" if at_once > most_at_once else None
     if long is None and wide is None:
-        if timed and not several and not problem.context:
+        if timed and budget is None and not several and not problem.context:
             text = "with one objective and a budget of time, a model of what was measured saves most trials"
             return Choice("gp", {"per_second": True}, Reason(f"{text} and prefers quick ones", "model_saves_time"))
         of = f"{len(problem.objectives)} objectives" if several else "one objective"

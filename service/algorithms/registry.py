@@ -638,15 +638,15 @@ def resolve(
     """Return the algorithm for `name` with all of its options: the choice of `auto`, or else the named algorithm.
 
     `budget` (trials) and `parallelism` (trials at once) are the caller's values; options of the same names take
-    precedence. `timed`: whether the budget is one of time instead. The same arguments give the same choice. Raises
-    InvalidInput as `validate` does.
+    precedence. `timed`: whether time is the budget where no number of trials is. The same arguments give the same
+    choice. Raises InvalidInput as `validate` does.
     """
     found = validate(name, options, problem)
     if name != AUTO:
         return Choice(name, found)
     given = {"budget": budget, "parallelism": parallelism}
     wanted = {key: value for key, value in found.items() if isinstance(value, int)}
-    chosen = choose(problem, **{**given, **wanted}, timed=timed and found.get("budget") is None)
+    chosen = choose(problem, **{**given, **wanted}, timed=timed)
     return replace(chosen, options=validate(chosen.name, chosen.options, problem))
 
 

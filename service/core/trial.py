@@ -30,6 +30,11 @@ class TrialRecord:
     doubtful: bool = False
     stale: bool = False
 
+    @property
+    def is_of_search(self) -> bool:
+        """Return whether the search has made the trial: no user has added it, and it is no part of the final check."""
+        return self.origin not in ("added", "check")
+
 
 def trusted(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
     """Return the trials that are neither stale nor doubtful; if there is none, those that are not stale, or all."""

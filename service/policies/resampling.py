@@ -73,7 +73,7 @@ class Resampling(ABC):
             if trial.origin == "check":
                 continue
             # The budget does not count measurements that users add.
-            self.done += trial.origin != "added"
+            self.done += trial.is_of_search
             key = self.problem.space.key(trial.configuration)
             if trial.state == TrialState.FAILED:
                 if key in self.measured:

@@ -46,7 +46,7 @@ class Learner:
 
     `counted`: their numbers, because a finished trial gets a new revision when something is learned of it later, such
     as its node. `began`: when the first trial was created. `hours`: the running time of all finished trials, including
-    trials outside of the space. `searched`: the number of finished trials that a budget of trials counts.
+    trials outside of the space. `searched`: the number of finished trials of the search.
     """
 
     tuner: Tuner
@@ -177,7 +177,7 @@ def _feed(found: Snapshot, spec: StudySpec, learner: Learner) -> list[TrialRecor
         reported = as_seen(finished)
         learner.tuner.update(within(spec, reported), steps)
         learner.hours += sum(trial.seconds or 0.0 for trial in reported) / 3600
-        learner.searched += sum(trial.origin not in ("added", "check") for trial in reported)
+        learner.searched += sum(trial.is_of_search for trial in reported)
         learner.seen = finished[-1].revision
         learner.counted.update(trial.number for trial in finished)
     for trial in seen:

@@ -87,7 +87,7 @@ class ContextualTuner(Tuner):
         super().update(finished, steps)
         self._cheaper = {name: one.plus(finished) for name, one in self._cheaper.items()}
         # The budget does not count measurements that users add.
-        mine = [trial for trial in finished if trial.origin not in ("check", "added")]
+        mine = [trial for trial in finished if trial.is_of_search]
         inside = sum(self.part(trial.configuration) is not None for trial in mine)
         self._inside, self._outside = self._inside + inside, self._outside + len(mine) - inside
         self.limit(self._budget)
