@@ -78,6 +78,28 @@ LONGEST_FIRST = (
 )
 
 
+# Deletes all rows without triggers and foreign keys, but for the list of migrations.
+_EMPTY = """
+DO $$
+DECLARE
+    found regclass;
+    filled boolean;
+BEGIN
+    SET LOCAL session_replication_role = replica;
+    FOR found IN
+        SELECT oid FROM pg_class
+        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+        AND relname <> 'django_migrations'
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s)', found) INTO filled;
+        IF filled THEN
+            EXECUTE format('DELETE FROM %s', found);
+        END IF;
+    END LOOP;
+END $$
+"""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they need, so that `-m` can select them, and put the longest files first."""
@@ -151,14 +173,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url:
     with psycopg.connect(postgres_url, dbname=name, user=OWNER) as owner:
         default = owner.execute("SELECT id FROM tenancy_tenant WHERE slug = 'default'").fetchone()
 
-    def flush(statements: Iterable[str]) -> None:
-        with psycopg.connect(postgres_url, dbname=name, user=OWNER, autocommit=True) as owner:
-            for statement in statements:
-                # A table that only an older version still uses may refer to them.
-                owner.execute(f"{statement.removesuffix(';')} CASCADE".encode())
+    def flush(_: Iterable[str]) -> None:
+        # Most tables are empty. To delete the few rows of the others takes a tenth of the time of truncating all.
+        with psycopg.connect(postgres_url, dbname=name, autocommit=True) as superuser:
+            superuser.execute(_EMPTY)
             # What migrations have put there, for tests that come after this one: their process may know its id.
-            tenant = "INSERT INTO tenancy_tenant (id, slug, name) VALUES (%s, 'default', 'Default')"
-            owner.execute(f"{tenant} ON CONFLICT DO NOTHING", default)
+            superuser.execute("INSERT INTO tenancy_tenant (id, slug, name) VALUES (%s, 'default', 'Default')", default)
 
     def connect_as(role: str) -> None:
         connection.close()
