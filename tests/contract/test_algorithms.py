@@ -488,11 +488,11 @@ def test_goes_on_in_a_space_of_other_ranges(name: str) -> None:
     other.update(reported)
     pending = active(create("random", OTHER, seed=5).suggest(2, cursor=0).configurations, first=70)
     for start in (0, cursor):
-        check(OTHER, batch := other.suggest(4, cursor=start, pending=pending))
-        assert len(batch.configurations) == 4
+        check(OTHER, batch := other.suggest(2, cursor=start, pending=pending))
+        assert len(batch.configurations) == 2
     fixed: dict[str, Scalar] = {"block": 512, "share": 0.75}
-    check(OTHER, batch := other.suggest(2, cursor=0, fixed=fixed), fixed)
-    assert len(batch.configurations) == 2
+    check(OTHER, batch := other.suggest(1, cursor=0, fixed=fixed), fixed)
+    assert len(batch.configurations) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in registry.names() if registry.describe(name).cost == Cost.CHEAP])
