@@ -23,8 +23,10 @@ CONTINUOUS, MIXED, DISCRETE = (
 )
 # Errors of this package and of BoTorch if a matrix is not positive definite or a function has no numbers.
 NUMERICAL = (ArithmeticError, BotorchError)
-# The steps of a search along continuous columns; more do not improve the suggestions.
-_STEPS = 50
+# A search along continuous columns. More steps do not improve the suggestions, and a step that gains less than 1e-4 of
+# the value is the last: with four outcome constraints, this halves the evaluations (84 to 47 on 28 histories) and loses
+# 0.008 of the logarithm of the improvement on average.
+_CONTINUOUS: dict[str, bool | float | int | str] = {"maxiter": 50, "factr": 1e-4 / np.finfo(np.float64).eps}
 # The steps of the relaxed searches for the starts of mixed searches, which are rounded afterwards. On 8 histories of 30
 # and 150 trials, 8 steps lead to the same maxima as BoTorch's 100 with a third of the evaluations (68 and 197): further
 # steps end in failed line searches, which BoTorch repeats from other starts.
@@ -112,7 +114,7 @@ def maximised(
             bounds,
             batch_initial_conditions=start,
             return_best_only=False,
-            options={"maxiter": _STEPS},
+            options=_CONTINUOUS,
             **shared,
         )
         found = found[:, 0]
