@@ -1,4 +1,4 @@
-"""An algorithm's predictions for configurations."""
+"""An algorithm's predictions for configurations, and their order."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+# The probability from which a configuration counts as one that meets the outcome constraints.
+PROBABLE = 0.5
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -14,8 +17,28 @@ class Prediction:
 
     `mean`: [n], of the latent value. `deviation`: [n], the standard deviation of the latent value, not of a
     measurement. `noise`: the standard deviation of one measurement around its latent value, without outliers.
+    `chances`: [n], the probabilities that the latent values meet the outcome constraints; None without constraints.
     """
 
     mean: npt.NDArray[np.float64]
     deviation: npt.NDArray[np.float64]
     noise: float
+    chances: npt.NDArray[np.float64] | None = None
+
+    def best(self) -> npt.NDArray[np.intp]:
+        """Return the places of the configurations that probably meet the outcome constraints, the best first.
+
+        Without any such configuration, the result has the places of all, with the largest chance first. Measured values
+        do not decide this, because under noise a run may meet a constraint by luck.
+        """
+        if self.chances is None:
+            return np.argsort(self.mean, kind="stable")
+        probable = np.flatnonzero(self.chances >= PROBABLE)
+        if not len(probable):
+            return np.argsort(-self.chances, kind="stable")
+        return probable[np.argsort(self.mean[probable], kind="stable")]
+
+    def at(self, places: npt.NDArray[np.intp]) -> Prediction:
+        """Return the predictions for the configurations at these places."""
+        chances = None if self.chances is None else self.chances[places]
+        return Prediction(self.mean[places], self.deviation[places], self.noise, chances)

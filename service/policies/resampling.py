@@ -20,7 +20,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
-from service.policies.noise import FloatArray, believe, surroundings
+from service.policies.noise import believe, surroundings
 
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
@@ -302,7 +302,7 @@ class Closing(Resampling):
         if len(found) < 2:
             return None
         contenders, known, _ = self._shortlist(found, predict)
-        return self._close(contenders, known.mean, waiting)
+        return self._close(contenders, known, waiting)
 
     def _left(self, waiting: Mapping[str, int]) -> int | None:
         """Return how many trials of the budget are left; None without a budget."""
@@ -315,10 +315,10 @@ class Closing(Resampling):
         return left <= min(max(round(self._SHARE * self.budget), self._LEAST), self._MOST)
 
     def _close(
-        self, contenders: Sequence[tuple[str, Candidate]], mean: FloatArray, waiting: Mapping[str, int]
+        self, contenders: Sequence[tuple[str, Candidate]], known: Prediction, waiting: Mapping[str, int]
     ) -> Configuration | None:
         """Return the best contender or the default while it has too few runs; None if both have enough."""
-        best = contenders[int(np.argmin(mean))]
+        best = contenders[int(known.best()[0])]
         default = self.measured.get(self._default)
         for key, one in (best, (self._default, default)):
             if one is not None and not one.closed and 0 < len(one.values) < self._ENOUGH - waiting.get(key, 0):
@@ -344,9 +344,8 @@ class Closing(Resampling):
         configurations = [one.configuration for _, one in compared]
         predicted = predict(configurations)
         if predicted is not None:
-            best = np.argsort(predicted.mean, kind="stable")[: self._CONTENDERS]
-            known = Prediction(predicted.mean[best], predicted.deviation[best], predicted.noise)
-            return [compared[place] for place in best], known, None
+            best = predicted.best()[: self._CONTENDERS]
+            return [compared[place] for place in best], predicted.at(best), None
         around = surroundings(self._encoding.encode(configurations), middles[kept])
         beliefs, places = believe([one.values for _, one in compared], around, self._CONTENDERS)
         known = Prediction(beliefs.mean, beliefs.deviation, beliefs.noise)
@@ -393,7 +392,7 @@ class Adaptive(Closing):
             fresh = predict(self._sample(best))
             assert fresh is not None
             fresh_mean, fresh_deviation = fresh.mean, fresh.deviation
-        if self._is_closing(waiting) and (again := self._close(contenders, mean, waiting)) is not None:
+        if self._is_closing(waiting) and (again := self._close(contenders, known, waiting)) is not None:
             return again
         if noise <= 0:
             return None

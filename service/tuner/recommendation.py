@@ -137,8 +137,8 @@ def leading(problem: Problem, found: Sequence[ConfigurationSamples]) -> Sequence
 
 
 def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], prediction: Prediction) -> Recommendation:
-    """Return the measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
-    best = int(np.argmin(prediction.mean))
+    """Return the best of the measured configurations by `prediction`, which is of `found`, in its order."""
+    best = int(prediction.best()[0])
     # Without replicates, a model with hardly more points than lengthscales mistakes noise for shape.
     is_enough = len(found) > len(problem.space.parameters) + 1 or any(len(one.values) > 1 for one in found)
     is_known = not problem.noisy or is_enough

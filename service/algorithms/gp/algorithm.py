@@ -84,13 +84,15 @@ class _Models:
 
     def feasibility(self) -> list[Analytic]:
         """Return the logarithms of the probabilities that a configuration works and that each constraint holds."""
-        parts: list[Analytic] = []
-        if self.works is not None:
-            parts.append(LogProbability(self.works.alone, least=0.0, noise=self.works.noise))
-        for process in self.constraints:
-            kept = float(process.scale.apply(np.zeros(1))[0])
-            parts.append(LogProbability(process.alone, least=kept, noise=0.0))
-        return parts
+        if self.works is None:
+            return self.limits()
+        return [LogProbability(self.works.alone, least=0.0, noise=self.works.noise), *self.limits()]
+
+    def limits(self) -> list[Analytic]:
+        """Return the logarithms of the probabilities that each outcome constraint holds."""
+        kept = [float(process.scale.apply(np.zeros(1))[0]) for process in self.constraints]
+        pairs = zip(self.constraints, kept, strict=True)
+        return [LogProbability(process.alone, least=least, noise=0.0) for process, least in pairs]
 
     def incumbents(self, processes: Sequence[Process], region: Region, context: Sequence[str]) -> FloatArray:
         """Return the distinct acceptable rows that the processes know, ordered by their best rank in any of them.
@@ -144,12 +146,14 @@ class GpAlgorithm(ModelBased):
         if len(self.problem.objectives) > 1:
             return None
         try:
-            objectives = self._known().objectives
-            if not objectives:
+            models = self._known()
+            if not models.objectives:
                 return None
-            (ensemble,) = objectives
-            mean, deviation = ensemble.predict(self._encoding.encode(configurations))
-            return Prediction(mean, deviation, ensemble.noise() if self.problem.noisy else 0.0)
+            (ensemble,) = models.objectives
+            rows = self._encoding.encode(configurations)
+            noise = ensemble.noise() if self.problem.noisy else 0.0
+            limits = models.limits()
+            return Prediction(*ensemble.predict(rows), noise, _chances(limits, rows) if limits else None)
         except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). There is no prediction.", error)
             return None
@@ -174,9 +178,7 @@ class GpAlgorithm(ModelBased):
             parts = self._known().feasibility()
             if not parts or not configurations:
                 return super().chances(configurations)
-            rows = torch.from_numpy(self._encoding.encode(configurations))
-            with torch.no_grad():
-                return [float(one) for one in torch.stack([part.values(rows) for part in parts]).sum(0).exp()]
+            return [float(one) for one in _chances(parts, self._encoding.encode(configurations))]
         except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). No configuration counts as unlikely to work.", error)
             return super().chances(configurations)
@@ -318,6 +320,13 @@ class GpAlgorithm(ModelBased):
         # been measured, the improvement on the best expected value gives replicates a positive score.
         best = float(process.alone.predict(incumbents[:1])[0][0])
         return LogNoisyExpectedImprovement(process.posterior(running), draws=_DRAWS, random=random, best=best)
+
+
+def _chances(parts: Sequence[Analytic], rows: FloatArray) -> FloatArray:
+    """Return the probabilities, [b], of b rows whose logarithm is the sum of these parts."""
+    with torch.no_grad():
+        given = torch.from_numpy(rows)
+        return np.asarray(torch.stack([part.values(given) for part in parts]).sum(0).exp().numpy())
 
 
 @lru_cache(1)

@@ -325,6 +325,20 @@ def test_closing_leaves_a_configuration_that_was_only_lucky() -> None:
     assert again(policy) == {"x": 0.2}
 
 
+def test_closing_measures_the_best_of_those_that_probably_meet_the_constraints() -> None:
+    policy = made("closing", PROBLEM, {}, budget=20)
+    for place in range(18):
+        measure(policy, 0.05 * place, 10.0)
+
+    def model(configurations: Sequence[Configuration]) -> Prediction:
+        x = np.array([float(str(one["x"])) for one in configurations])
+        return Prediction(x, np.full(len(x), 0.1), 0.5, np.where(x < 0.12, 0.3, 0.6))
+
+    found = again(policy, model)
+    assert found is not None
+    assert found["x"] == pytest.approx(0.15), "0, 0.05 and 0.1 are better, and have probably kept the limits by luck"
+
+
 def test_closing_needs_a_budget() -> None:
     policy = made("closing", PROBLEM, {}, budget=None)
     for place in range(20):

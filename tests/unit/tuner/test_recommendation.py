@@ -156,6 +156,19 @@ def test_a_trial_that_breaks_an_outcome_constraint_is_recommended_only_if_all_do
     assert [one.configuration for one in samples_of(problem, [big])] == [{"n": 1}]
 
 
+@pytest.mark.parametrize(
+    ("chances", "expected"),
+    [(None, 3), ([0.9, 0.7, 0.4], 2), ([0.9, 0.4, 0.4], 1), ([0.2, 0.4, 0.3], 2), ([0.5, 0.5, 0.5], 3)],
+)
+def test_a_configuration_that_probably_breaks_a_constraint_is_recommended_only_if_all_do(
+    chances: list[float] | None, expected: int
+) -> None:
+    found = samples_of(SECONDS, trials(SECONDS, (1, 3.0), (2, 2.0), (3, 1.0)))
+    known = None if chances is None else np.array(chances)
+    prediction = Prediction(np.array([3.0, 2.0, 1.0]), np.full(3, 0.1), 0.1, known)
+    assert by_posterior(SECONDS, found, prediction).configuration == {"n": expected}
+
+
 def test_only_completed_trials_with_a_finite_value_count() -> None:
     problem = Problem.build(Space.build([FloatParameter("x", 0.0, 1.0)]), [Objective("seconds", "minimize")])
     states = [TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE]

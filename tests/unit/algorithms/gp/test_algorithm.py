@@ -358,7 +358,7 @@ def conditional(one: Configuration) -> float:
 
 
 def test_conditional_categorical_and_ordinal_parameters() -> None:
-    history = run(problem(CONDITIONAL, noisy=False), conditional, 40)
+    history = run(problem(CONDITIONAL, noisy=False), conditional, 25)
     assert best(history) < 0.05
     assert {one.configuration["algorithm"] for one in history} == {"hash", "tree", "sort"}
 
@@ -366,7 +366,7 @@ def test_conditional_categorical_and_ordinal_parameters() -> None:
 def test_fixed_values_are_kept() -> None:
     what = problem(CONDITIONAL)
     gp = algorithm(what)
-    gp.update(run(what, conditional, 15))
+    gp.update(run(what, conditional, 9))
     asked: list[Configuration] = [{"depth": 0.25}, {"algorithm": "sort", "fair": True}, {"block": 2}]
     for fixed in asked:
         for cursor_zero in (gp, algorithm(what)):
@@ -461,7 +461,7 @@ def test_every_pair_of_kinds_can_be_a_space() -> None:
         parameters = [first] if first is second else [first, second]
         what = problem(parameters, noisy=False)
         gp = algorithm(what, initial=2)
-        history = run(what, lambda one: float(len(str(one))), 6, initial=2)
+        history = run(what, lambda one: float(len(str(one))), 4, initial=2)
         gp.update(history)
         found = gp.suggest(1, cursor=0)
         assert found.exhausted != bool(found.configurations)
@@ -533,6 +533,23 @@ def test_an_outcome_constraint_is_learned() -> None:
     kept = [one for one in history if what.acceptable(one.metrics)]
     assert best(kept) < 0.52
     assert len([one for one in history[15:] if number(one.configuration, "x") < 0.56]) >= 14, "at the edge, or inside"
+
+
+def test_a_lucky_run_does_not_make_a_configuration_acceptable() -> None:
+    what = Problem.build(Space.build(SQUARE), [Objective("f0", "minimize")], outcome_constraints=["memory <= 0.5"])
+    random = np.random.default_rng(2)
+    points = [one.configuration for one in measured(40)]
+    history = [
+        TrialRecord(n, one, COMPLETED, {"f0": bowl(one), "memory": number(one, "x") + 0.05 * random.normal()}, n)
+        for n, one in enumerate(points)
+    ]
+    lucky: Configuration = {"x": 0.6, "y": 0.5}
+    gp = algorithm(what)
+    gp.update([*history, TrialRecord(90, lucky, COMPLETED, {"f0": bowl(lucky), "memory": 0.49}, 90)])
+    found = gp.predict([lucky, {"x": 0.4, "y": 0.5}])
+    assert found is not None
+    assert found.chances is not None
+    assert found.chances[0] < 0.3 < 0.7 < found.chances[1]
 
 
 def test_where_nothing_is_acceptable_yet_it_is_sought() -> None:
