@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
@@ -60,6 +60,7 @@ class CheckResult:
 
     All three are zero if too few trials worked. `default` is the median of the default's values in the objective's
     unit; None without any, and in results that earlier versions have stored. `known`: enough trials worked.
+    `acceptable`: the best configuration met the outcome constraints in more than half of its runs.
     """
 
     text: str
@@ -69,11 +70,23 @@ class CheckResult:
     n: int
     default: float | None = None
     known: bool = True
+    acceptable: bool = True
 
     @property
     def proven(self) -> bool:
-        """Return whether the whole interval of the gain is above zero."""
-        return self.low > 0
+        """Return whether the whole interval of the gain is above zero, and the gain may be used."""
+        return self.low > 0 and self.acceptable
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return plain JSON from which `from_json` makes an equal result."""
+        names = ("text", "gain", "low", "high", "default", "known", "acceptable")
+        return {"trials": self.n} | {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CheckResult:
+        """Return the result that `to_json` has made, now or in an earlier version."""
+        numbers = (data["gain"], data["low"], data["high"], data["trials"], data.get("default"))
+        return cls(data["text"], *numbers, data.get("known", True), data.get("acceptable", True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +94,35 @@ class Side:
     """The check's trials of one configuration: the default, the best one or a member of the Pareto set.
 
     `doubtful` are the values with a doubtful timing, and `values` the others. `failed` is the number of finished trials
-    without a value, and `waiting` the number of those without a result.
+    without a value, and `waiting` the number of those without a result. `broken` is the number of those with a value
+    that broke an outcome constraint.
     """
 
     values: Values
     doubtful: Values = ()
     failed: int = 0
     waiting: int = 0
+    broken: int = 0
+
+    @property
+    def runs(self) -> int:
+        """Return the number of trials with a value."""
+        return len(self.values) + len(self.doubtful)
+
+    @property
+    def acceptable(self) -> bool:
+        """Return whether more than half of the runs met the outcome constraints."""
+        return 2 * self.broken < max(self.runs, 1)
 
     @property
     def begun(self) -> int:
         """Return the number of all trials."""
-        return len(self.values) + len(self.doubtful) + self.failed + self.waiting
+        return self.runs + self.failed + self.waiting
 
     @property
     def fails(self) -> bool:
         """Return whether so many trials have failed that the configuration is not measured any more."""
-        return self.failed > len(self.values) + len(self.doubtful) + 1
+        return self.failed > self.runs + 1
 
 
 @dataclass(frozen=True)

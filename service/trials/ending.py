@@ -259,14 +259,7 @@ def _conclude_one(work: Work, best: Configuration) -> None:
     assert study.final_check is not None
     with tuners.borrowed(work) as (learner, _):
         checked = learner.tuner.checked(best, check_policy(work))
-    study.final_check = {**study.final_check, "default": checked.default}
-    study.verdict = {
-        "text": checked.text,
-        "gain": checked.gain,
-        "low": checked.low,
-        "high": checked.high,
-        "trials": study.final_check["trials"],
-    }
+    study.verdict = {**checked.to_json(), "trials": study.final_check["trials"]}
     with tuners.borrowed(work) as (learner, _):
         state = learner.tuner.elimination(best, checked, check_policy(work)).begin(study.next_number)
     if state is None:
@@ -311,5 +304,4 @@ def checked_of(study: Study) -> CheckResult:
     """Return the stored result of the last final check, which is over."""
     assert study.verdict is not None
     # While the study continues, the verdict itself holds what its check has compared.
-    found = {**(study.final_check or {}), **study.verdict}
-    return CheckResult(found["text"], found["gain"], found["low"], found["high"], found["trials"], found.get("default"))
+    return CheckResult.from_json({**(study.final_check or {}), **study.verdict})

@@ -251,7 +251,10 @@ class Tuner:
         return [compared[place] for place in policy.turns(self._sides(policy, compared, pending), count)]
 
     def checked(self, best: Configuration, policy: FinalCheck | None = None) -> CheckResult:
-        """Return the final check's result for `best`. Doubtful timings count only if there are too few others."""
+        """Return the final check's result for `best`. Doubtful timings count only if there are too few others.
+
+        A gain that breaks the outcome constraints in at least half of the runs is not proven.
+        """
         policy = policy or self.method.final_check
         assert policy is not None
         objective = self.problem.objectives[0]
@@ -259,12 +262,18 @@ class Tuner:
         trusted = [[value for (value,) in side.values] for side in sides]
         every = [[value for (value,) in [*side.values, *side.doubtful]] for side in sides]
         found = policy.result(trusted[0], trusted[1], objective)
-        return found if found.known else policy.result(every[0], every[1], objective)
+        found = found if found.known else policy.result(every[0], every[1], objective)
+        side = sides[1]
+        if side.acceptable:
+            return found
+        text = f"no gain to use: {side.broken} of {side.runs} runs of the final check broke an outcome constraint"
+        return replace(found, text=text, acceptable=False)
 
     def checked_members(self, best: Sequence[Configuration], policy: FinalCheck) -> ParetoVerdict:
         """Return the verdict of the final check on members of the Pareto set."""
         sides = self._sides(policy, self._compared(best))
-        gains = policy.gains(sides) if best else []
+        found = policy.gains(sides) if best else []
+        gains = [one if side.acceptable else None for one, side in zip(found, sides[1:], strict=True)]
         measured = [
             member_of(self.problem, one, side, sides[0], found)
             for one, side, found in zip(best, sides[1:], gains, strict=True)
@@ -369,7 +378,7 @@ class Tuner:
         places = {self.problem.space.key(one): place for place, one in enumerate(compared)}
         values: list[list[list[float]]] = [[] for _ in compared]
         doubtful: list[list[list[float]]] = [[] for _ in compared]
-        failed, waiting = [0] * len(compared), [0] * len(compared)
+        failed, waiting, broken = ([0] * len(compared) for _ in range(3))
         for trial in filter(partial(_is_of, policy), [*self._finished, *pending]):
             place = places.get(self.problem.space.key(trial.configuration), 0)
             if trial.state in (TrialState.REQUESTED, TrialState.ACTIVE):
@@ -379,7 +388,8 @@ class Tuner:
             else:
                 row = [sign * trial.metrics[metric] for sign, metric in zip(signs, metrics, strict=True)]
                 (doubtful if trial.doubtful else values)[place].append(row)
-        return [Side(*one) for one in zip(values, doubtful, failed, waiting, strict=True)]
+                broken[place] += not self.problem.acceptable(trial.metrics)
+        return [Side(*one) for one in zip(values, doubtful, failed, waiting, broken, strict=True)]
 
     def _made(self) -> Algorithm:
         if self._lender is not None:

@@ -33,12 +33,13 @@ class Level(StrEnum):
 class Finding(StrEnum):
     """The sentence of a verdict as a code, for readers in other languages: the verdict's numbers complete it.
 
-    Its last three say why there is no interval.
+    Its last three say why there is no interval, and BREAKS_CONSTRAINT that the gain may not be used.
     """
 
     BETTER = "better"
     NOT_BETTER = "not_better"
     WORSE = "worse"
+    BREAKS_CONSTRAINT = "breaks_constraint"
     DEFAULT_BEST = "default_best"
     DEFAULT_UNMEASURED = "default_unmeasured"
     UNREPEATED = "unrepeated"
@@ -85,15 +86,12 @@ class ContextCheck:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON from which `from_json` makes an equal result."""
-        found = self.result
-        numbers = {"gain": found.gain, "low": found.low, "high": found.high, "default": found.default}
-        return {"best": self.configuration, "text": found.text, **numbers, "trials": found.n, "known": found.known}
+        return {"best": self.configuration, **self.result.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ContextCheck:
         """Return the result that `to_json` has stored."""
-        numbers = (data["gain"], data["low"], data["high"], data["trials"], data["default"], data["known"])
-        return cls(data["best"], CheckResult(data["text"], *numbers))
+        return cls(data["best"], CheckResult.from_json(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +242,11 @@ def after_check(problem: Problem, configuration: Configuration, checked: CheckRe
 def member_of(
     problem: Problem, configuration: Configuration, side: Side, default: Side, gains: Sequence[Gain] | None
 ) -> Member:
-    """Return a member of the Pareto set with its gains over the default; None: too few trials worked."""
-    runs = len(side.values) + len(side.doubtful)
+    """Return a member of the Pareto set with its gains over the default.
+
+    `gains`: None if too few trials worked, or if the member breaks an outcome constraint.
+    """
+    runs = side.runs
     if gains is None:
         unknown = tuple(ObjectiveGain(metric, None, None, None, None, None) for metric in problem.metrics)
         return Member(configuration, runs, unknown)
@@ -331,6 +332,8 @@ def why_unrepeated(resampling: str, *, limited: bool, over: bool, spent: bool) -
 def _of_the_check(checked: CheckResult) -> Finding:
     if not checked.known:
         return Finding.CHECK_FAILED
+    if not checked.acceptable:
+        return Finding.BREAKS_CONSTRAINT
     if checked.proven:
         return Finding.BETTER
     return Finding.WORSE if checked.high < 0 else Finding.NOT_BETTER

@@ -75,6 +75,15 @@ def test_a_check_that_excludes_no_gain_proves_it(low: float, level: Level) -> No
     assert (verdict.gain, verdict.low, verdict.high) == (0.2, low, 0.3)
 
 
+def test_a_gain_that_breaks_an_outcome_constraint_is_not_proven() -> None:
+    checked = CheckResult("the text", 0.2, 0.1, 0.3, 12, 10.0, acceptable=False)
+    found = after_check(SECONDS, {"n": 2}, checked)
+    assert found is not None
+    verdict = conclude(SECONDS, found, checked, 9, 7)
+    assert (verdict.level, verdict.code, verdict.gain) == (Level.NO_GAIN, Finding.BREAKS_CONSTRAINT, 0.2)
+    assert CheckResult.from_json(checked.to_json()) == checked
+
+
 @pytest.mark.parametrize(("problem", "value", "low", "high"), [(SECONDS, 8.0, 7.0, 9.0), (RATE, 12.0, 11.0, 13.0)])
 def test_the_numbers_after_a_check_agree_with_its_gain(problem: Problem, value: float, low: float, high: float) -> None:
     found = after_check(problem, {"n": 2}, CheckResult("", 0.2, 0.1, 0.3, 12, 10.0))

@@ -39,6 +39,8 @@ function sentence(verdict: Verdict | Several): string {
       return t`not yet known: the default was not measured`;
     case "unrepeated":
       return t`not yet known: too few measurements were repeated to know the noise`;
+    case "breaks_constraint":
+      return t`no gain to use: runs of the final check broke an outcome constraint`;
     case "check_failed":
       return t`no measurable gain: too few trials of the final check worked`;
     default:

@@ -21,7 +21,7 @@ from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
 from service.trials import tuners
 from service.trials.ask import ask as ask_trials
-from service.trials.tell import fail_trial, finish
+from service.trials.tell import complete_trial, fail_trial, finish
 from service.workers import sweep
 from tests.factories.domain import make_execution, make_spec
 from tests.unit.trials.policies.calls import (
@@ -55,6 +55,26 @@ def test_the_final_check_compares_the_best_with_the_default_beyond_the_budget(pr
     assert after.verdict["trials"] == len(checks)
     with pytest.raises(Conflict):
         ask(principal, name)
+
+
+@pytest.mark.parametrize(("broken", "level"), [(1, "proven"), (4, "no measurable gain")])
+def test_a_gain_that_breaks_a_limit_in_the_check_is_not_proven(principal: Principal, broken: int, level: str) -> None:
+    spec = with_default(budget={"max_trials": 4}, final_check={"max_trials": 12, "effects": 0})
+    name = create(principal, {**spec, "outcome_constraints": ["mb <= 10"]})
+    runs = 0
+    while get(principal, name).state == "ACTIVE":
+        (trial,) = ask(principal, name)
+        is_best = trial.origin == "check" and trial.params["x"] > 0.5
+        runs += is_best
+        mb = 11.0 if is_best and runs <= broken else 9.0
+        metrics = {"seconds": seconds_of(trial) + 0.01 * trial.number, "mb": mb}
+        complete_trial(principal, name, trial.number, metrics=metrics)
+    verdict = analyse(principal, get(principal, name)).verdict
+    assert verdict is not None
+    assert verdict.level == level
+    assert verdict.gain == pytest.approx(0.2, abs=0.05)
+    if broken > 1:
+        assert verdict.text == f"no gain to use: 4 of {runs} runs of the final check broke an outcome constraint"
 
 
 def test_the_check_waits_for_the_last_of_the_search(principal: Principal) -> None:
