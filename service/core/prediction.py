@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-# The probability from which a configuration counts as one that meets the outcome constraints.
-PROBABLE = 0.5
+# The probability of a run from which a configuration counts as one that meets the outcome constraints. At the edge of a
+# constraint it is a half, and half of the users' runs would break it.
+_PROBABLE = 0.7
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Prediction:
 
     `mean`: [n], of the latent value. `deviation`: [n], the standard deviation of the latent value, not of a
     measurement. `noise`: the standard deviation of one measurement around its latent value, without outliers.
-    `chances`: [n], the probabilities that the latent values meet the outcome constraints; None without constraints.
+    `chances`: [n], the probabilities that a run meets the outcome constraints; None without constraints.
     """
 
     mean: npt.NDArray[np.float64]
@@ -33,7 +34,7 @@ class Prediction:
         """
         if self.chances is None:
             return np.argsort(self.mean, kind="stable")
-        probable = np.flatnonzero(self.chances >= PROBABLE)
+        probable = np.flatnonzero(self.chances >= _PROBABLE)
         if not len(probable):
             return np.argsort(-self.chances, kind="stable")
         return probable[np.argsort(self.mean[probable], kind="stable")]

@@ -394,7 +394,7 @@ class Adaptive(Closing):
             fresh_mean, fresh_deviation = fresh.mean, fresh.deviation
         if self._is_closing(waiting) and (again := self._close(contenders, known, waiting)) is not None:
             return again
-        if noise <= 0:
+        if noise <= 0 or len(contenders) < 2:
             return None
         # Pending trials will reduce the uncertainty, wherever the mean moves.
         asked = np.array([waiting.get(key, 0) for key, _ in contenders], dtype=float)

@@ -25,7 +25,6 @@ from service.algorithms.base import Algorithm
 from service.algorithms.start import default_first
 from service.core.context import context_key
 from service.core.lifecycle import TrialState
-from service.core.prediction import PROBABLE
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
@@ -34,6 +33,7 @@ from service.tuner.tuner import fits
 _BAD = (TrialState.INFEASIBLE, TrialState.FAILED)
 # After so many infeasible trials and none that worked, a cheaper context is given up.
 _MOST_INFEASIBLE = 3
+_PROBABLE = 0.5
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Cheaper:
         offered = {self._key(one): one for one in moved if fits(one, fixed)}
         known = self._of(self._context).keys
         left = [one for key, one in offered.items() if key not in known and self._problem.space.feasible(one)]
-        left = [one for one, chance in zip(left, algorithm.chances(left), strict=True) if chance >= PROBABLE]
+        left = [one for one, chance in zip(left, algorithm.chances(left), strict=True) if chance >= _PROBABLE]
         measured = [one.configuration for one in self._of(self._context).trials if one.state == TrialState.COMPLETED]
         prediction = algorithm.predict([*left, *measured]) if left else None
         if prediction is None:

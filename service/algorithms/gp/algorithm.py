@@ -88,11 +88,13 @@ class _Models:
             return self.limits()
         return [LogProbability(self.works.alone, least=0.0, noise=self.works.noise), *self.limits()]
 
-    def limits(self) -> list[Analytic]:
-        """Return the logarithms of the probabilities that each outcome constraint holds."""
-        kept = [float(process.scale.apply(np.zeros(1))[0]) for process in self.constraints]
-        pairs = zip(self.constraints, kept, strict=True)
-        return [LogProbability(process.alone, least=least, noise=0.0) for process, least in pairs]
+    def limits(self, *, of_a_run: bool = False) -> list[Analytic]:
+        """Return the logarithms of the probabilities that each constraint holds, without noise or for a noisy run."""
+        found: list[Analytic] = []
+        for process in self.constraints:
+            kept = float(process.scale.apply(np.zeros(1))[0])
+            found.append(LogProbability(process.alone, least=kept, noise=process.noise if of_a_run else 0.0))
+        return found
 
     def incumbents(self, processes: Sequence[Process], region: Region, context: Sequence[str]) -> FloatArray:
         """Return the distinct acceptable rows that the processes know, ordered by their best rank in any of them.
@@ -152,7 +154,7 @@ class GpAlgorithm(ModelBased):
             (ensemble,) = models.objectives
             rows = self._encoding.encode(configurations)
             noise = ensemble.noise() if self.problem.noisy else 0.0
-            limits = models.limits()
+            limits = models.limits(of_a_run=True)
             return Prediction(*ensemble.predict(rows), noise, _chances(limits, rows) if limits else None)
         except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). There is no prediction.", error)

@@ -332,11 +332,25 @@ def test_closing_measures_the_best_of_those_that_probably_meet_the_constraints()
 
     def model(configurations: Sequence[Configuration]) -> Prediction:
         x = np.array([float(str(one["x"])) for one in configurations])
-        return Prediction(x, np.full(len(x), 0.1), 0.5, np.where(x < 0.12, 0.3, 0.6))
+        return Prediction(x, np.full(len(x), 0.1), 0.5, np.where(x < 0.12, 0.3, 0.8))
 
     found = again(policy, model)
     assert found is not None
     assert found["x"] == pytest.approx(0.15), "0, 0.05 and 0.1 are better, and have probably kept the limits by luck"
+
+
+@pytest.mark.parametrize("budget", [None, 4, 40])
+def test_adaptive_takes_a_single_configuration_that_probably_meets_the_constraints(budget: int | None) -> None:
+    policy = made("adaptive", PROBLEM, {}, budget=budget)
+    for x in (0.25, 0.75, 0.1):
+        measure(policy, x, 10.0)
+
+    def model(configurations: Sequence[Configuration]) -> Prediction:
+        known = noisy_model(configurations)
+        x = np.array([float(str(one["x"])) for one in configurations])
+        return Prediction(known.mean, known.deviation, known.noise, np.where(x == 0.75, 0.9, 0.1))
+
+    assert again(policy, model) == ({"x": 0.75} if budget == 4 else None)
 
 
 def test_closing_needs_a_budget() -> None:

@@ -158,7 +158,7 @@ def test_a_trial_that_breaks_an_outcome_constraint_is_recommended_only_if_all_do
 
 @pytest.mark.parametrize(
     ("chances", "expected"),
-    [(None, 3), ([0.9, 0.7, 0.4], 2), ([0.9, 0.4, 0.4], 1), ([0.2, 0.4, 0.3], 2), ([0.5, 0.5, 0.5], 3)],
+    [(None, 3), ([0.9, 0.7, 0.6], 2), ([0.9, 0.4, 0.4], 1), ([0.2, 0.4, 0.3], 2), ([0.8, 0.8, 0.8], 3)],
 )
 def test_a_configuration_that_probably_breaks_a_constraint_is_recommended_only_if_all_do(
     chances: list[float] | None, expected: int

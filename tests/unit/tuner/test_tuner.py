@@ -16,7 +16,7 @@ from service.core.errors import InvalidInput, JsonValue
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
-from service.core.space import BoolParameter, Configuration, IntParameter, Scalar, Space
+from service.core.space import BoolParameter, Configuration, FloatParameter, IntParameter, Scalar, Space
 from service.core.trial import TrialRecord
 from service.policies.check import CheckResult, FinalCheck
 from service.policies.pruning import Running, Step
@@ -156,6 +156,28 @@ def test_the_recommendation_is_the_posteriors() -> None:
     by_estimate = cheap.recommend(costly=False)
     assert by_estimate is not None
     assert by_estimate.configuration["n"] == 30
+
+
+def test_a_whole_search_recommends_what_keeps_a_noisy_limit() -> None:
+    space = Space.build([FloatParameter("cache", 0, 1, default=0.1), FloatParameter("other", 0, 1)])
+    objectives = [Objective("seconds", "minimize", "s")]
+    problem = Problem.build(space, objectives, outcome_constraints=["memory_mb <= 200"])
+    random = np.random.default_rng(1)
+    tuner, cursor = Tuner(problem, Method(seed=1, budget=24)), 0
+    for number in range(1, 25):
+        asked = tuner.suggest(1, cursor=cursor)
+        cursor, (item,) = asked.cursor, asked.items
+        cache = float(item.configuration["cache"])
+        metrics = {
+            "seconds": (2 - cache) * np.exp(0.02 * random.normal()),
+            "memory_mb": 400 * cache + 12 * random.normal(),
+        }
+        state = TrialState.COMPLETED
+        tuner.update([TrialRecord(number, item.configuration, state, metrics, number, origin=item.origin)])
+    found = tuner.recommend()
+    assert found is not None
+    # The limit is at 0.5, and the noise of a run is as much as 0.03.
+    assert 0.2 < float(found.configuration["cache"]) < 0.51
 
 
 def test_several_objectives_have_no_single_recommendation() -> None:
