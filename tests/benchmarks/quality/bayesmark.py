@@ -56,7 +56,7 @@ class BayesmarkCase:
     def runs(self, seed: int) -> Measure:
         """Return a function that trains the model; `seed` determines its random numbers."""
         numbers = count(1000 * seed)
-        return lambda configuration: self._loss(configuration, next(numbers))
+        return lambda configuration: {"seconds": self._loss(configuration, next(numbers))}
 
     def distance(self, configuration: Configuration) -> float:
         """Return the mean loss of a configuration."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from service.core.problem import Problem
 from service.core.space import Configuration, Space
 
 BUDGET = 60
-Measure = Callable[[Configuration], float]
+# Returns the metrics of a run: `seconds`, and those of the outcome constraints.
+Measure = Callable[[Configuration], Mapping[str, float]]
 
 
 class Case(Protocol):
@@ -41,7 +42,7 @@ class Case(Protocol):
         ...
 
     def runs(self, seed: int) -> Measure:
-        """Return a function that runs a configuration and returns the noisy value; `seed` determines the noise."""
+        """Return a function that runs a configuration and returns the noisy metrics; `seed` determines the noise."""
         ...
 
     def distance(self, configuration: Configuration) -> float:

@@ -63,7 +63,7 @@ class CocoCase:
 
     def runs(self, seed: int) -> Measure:
         """Return a function that evaluates a configuration; the noise is COCO's own, whatever the seed."""
-        return lambda configuration: float(self._function(self._row(configuration)))
+        return lambda configuration: {"seconds": float(self._function(self._row(configuration)))}
 
     def distance(self, configuration: Configuration) -> float:
         """Return the true value of a configuration."""

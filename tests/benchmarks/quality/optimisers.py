@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ def ours(case: Case, seed: int, measure: Measure, algorithm: str = "auto") -> Ou
         finished = []
         for item in asked.items:
             number += 1
-            metrics = {"seconds": measure(item.configuration)}
+            metrics = measure(item.configuration)
             finished.append(
                 TrialRecord(
                     number, item.configuration, TrialState.COMPLETED, metrics, revision=number, origin=item.origin
@@ -51,8 +51,8 @@ def ours(case: Case, seed: int, measure: Measure, algorithm: str = "auto") -> Ou
         tuner.update(finished)
     found = tuner.recommend()
     assert found is not None
-    luckiest = min(tuner.finished, key=lambda trial: trial.metrics["seconds"])
-    return Outcome(found.configuration, luckiest.configuration)
+    tried = [(trial.metrics, trial.configuration) for trial in tuner.finished]
+    return Outcome(found.configuration, _luckiest(case, tried))
 
 
 def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
@@ -61,12 +61,16 @@ def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
     import optuna as library
 
     library.logging.set_verbosity(library.logging.ERROR)
+    limits = problem.problem.outcome_constraints
     made: Any
+    shared: dict[str, Any] = {"seed": seed}
+    if limits:
+        shared["constraints_func"] = lambda trial: trial.user_attrs["margins"]
     match sampler:
         case "tpe":
-            made = library.samplers.TPESampler(seed=seed, constant_liar=problem.batch > 1)
+            made = library.samplers.TPESampler(constant_liar=problem.batch > 1, **shared)
         case "gp":
-            made = library.samplers.GPSampler(seed=seed, deterministic_objective=not problem.problem.noisy)
+            made = library.samplers.GPSampler(deterministic_objective=not problem.problem.noisy, **shared)
         case "cmaes":
             made = library.samplers.CmaEsSampler(seed=seed)
         case "random":
@@ -74,15 +78,16 @@ def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
         case _:
             raise ValueError(f"There is no sampler {sampler!r}.")
     study = library.create_study(sampler=made)
-    tried: list[tuple[float, Configuration]] = []
+    tried: list[tuple[Mapping[str, float], Configuration]] = []
     while len(tried) < problem.budget:
         asked = [study.ask() for _ in range(min(problem.batch, problem.budget - len(tried)))]
         chosen = [_suggested(trial, problem.space) for trial in asked]
         for trial, configuration in zip(asked, chosen, strict=True):
-            value = measure(configuration)
-            study.tell(trial, value)
-            tried.append((value, configuration))
-    best = min(tried, key=lambda one: one[0])[1]
+            metrics = measure(configuration)
+            trial.set_user_attr("margins", [limit.margin(metrics) for limit in limits])
+            study.tell(trial, metrics["seconds"])
+            tried.append((metrics, configuration))
+    best = _luckiest(problem, tried)
     return Outcome(best, best)
 
 
@@ -94,8 +99,9 @@ def ax(case: Case, seed: int, measure: Measure) -> Outcome:
 
     client: Any = Client(random_seed=seed)
     client.configure_experiment(parameters=[_ax_parameter(one) for one in case.space.parameters])
-    client.configure_optimization(objective="-seconds")
-    tried: list[tuple[float, Configuration]] = []
+    limits = [one.text for one in case.problem.outcome_constraints]
+    client.configure_optimization(objective="-seconds", outcome_constraints=limits)
+    tried: list[tuple[Mapping[str, float], Configuration]] = []
 
     def configuration(found: Mapping[str, Any]) -> Configuration:
         return case.space.prune({name: found[name] for name in case.space.names()})
@@ -103,27 +109,34 @@ def ax(case: Case, seed: int, measure: Measure) -> Outcome:
     while len(tried) < case.budget:
         asked = client.get_next_trials(max_trials=min(case.batch, case.budget - len(tried)))
         for number, found in asked.items():
-            value = measure(configuration(found))
-            tried.append((value, configuration(found)))
-            client.complete_trial(trial_index=number, raw_data={"seconds": value})
+            metrics = measure(configuration(found))
+            tried.append((metrics, configuration(found)))
+            client.complete_trial(trial_index=number, raw_data=dict(metrics))
     recommended = configuration(client.get_best_parameterization()[0])
-    return Outcome(recommended, min(tried, key=lambda one: one[0])[1])
+    return Outcome(recommended, _luckiest(case, tried))
 
 
 def peer(name: str, case: Case, seed: int, measure: Measure) -> Outcome:
-    """Run an optimiser of `peers`."""
+    """Run an optimiser of `peers`, which knows no outcome constraints."""
+    assert not case.problem.outcome_constraints
     best: tuple[float, Configuration] | None = None
     done = 0
     with Peer(name, case.space, seed=seed, budget=case.budget, batch=case.batch, noisy=case.problem.noisy) as running:
         while done < case.budget:
             asked = running.ask(min(case.batch, case.budget - done))
-            values = [measure(one) for one in asked]
+            values = [measure(one)["seconds"] for one in asked]
             running.tell(values)
             best = min([*zip(values, asked, strict=True), *([best] if best else [])], key=lambda one: one[0])
             done += len(asked)
         recommended, seconds = running.recommend()
     assert best is not None
     return Outcome(recommended, best[1], seconds)
+
+
+def _luckiest(case: Case, tried: Sequence[tuple[Mapping[str, float], Configuration]]) -> Configuration:
+    """Return the configuration with the best single value among the acceptable runs, or among all if there are none."""
+    acceptable = [one for one in tried if case.problem.acceptable(one[0])]
+    return min(acceptable or tried, key=lambda one: one[0]["seconds"])[1]
 
 
 def _ax_parameter(parameter: Any) -> Any:

@@ -89,9 +89,9 @@ class Case:
         return (self.function(configuration) - least) / size
 
     def runs(self, seed: int) -> Measure:
-        """Return a function that runs a configuration and returns the noisy value; `seed` determines the noise."""
+        """Return a function that runs a configuration and returns the noisy metrics; `seed` determines the noise."""
         factors = self.noise.values(np.random.default_rng([seed, 5]), self.budget)
-        return lambda configuration: (1.0 + self.distance(configuration)) * next(factors)
+        return lambda configuration: {"seconds": (1.0 + self.distance(configuration)) * next(factors)}
 
 
 def _compiler_least(seed: int, count: int, relevant: int) -> float:

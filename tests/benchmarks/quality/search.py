@@ -6,15 +6,22 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.benchmarks.quality import bayesmark, coco, optimisers, problems
+from tests.benchmarks.quality import bayesmark, coco, constrained, optimisers, problems
 from tests.benchmarks.quality.case import Case
 
 # The first seed of each set of problems.
-FIRST_SEED = {"development": 0, "reported": 5000} | dict.fromkeys([*coco.INSTANCES, bayesmark.SUITE], 1)
+FIRST_SEED = {
+    "development": 0,
+    "reported": 5000,
+    constrained.SUITE: 5000,
+    **dict.fromkeys([*coco.INSTANCES, bayesmark.SUITE], 1),
+}
 
 
 def cases(half: str) -> Sequence[Case]:
-    """Return the problems of one half, of a suite of COCO, or Bayesmark's."""
+    """Return the problems of one half, of a suite of COCO, Bayesmark's, or those with constraints."""
+    if half == constrained.SUITE:
+        return constrained.cases()
     if half == bayesmark.SUITE:
         return bayesmark.cases()
     if half in coco.INSTANCES:
