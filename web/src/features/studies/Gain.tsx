@@ -15,7 +15,12 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
     <div className={styles.gains}>
       <Verdict analysis={analysis} study={study} />
       {analysis.objectives.map((objective) => (
-        <Objective key={objective.metric} objective={objective} level={analysis.verdict?.level} />
+        <Objective
+          key={objective.metric}
+          objective={objective}
+          level={analysis.verdict?.level}
+          isUsable={analysis.verdict?.code !== "breaks_constraint"}
+        />
       ))}
       {analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
         <p className={styles.basis}>{t`The default is the best so far.`}</p>
@@ -39,7 +44,7 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
 
 type Level = NonNullable<Analysis["verdict"]>["level"];
 
-function Objective({ objective, level }: { objective: ObjectiveProgress; level: Level | undefined }) {
+function Objective({ objective, level, isUsable }: { objective: ObjectiveProgress; level: Level | undefined; isUsable: boolean }) {
   const { metric, goal, gain, best, default: start } = objective;
   const unit = unitOf(objective);
   const factor = formatFactor(objective);
@@ -48,7 +53,7 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
     <div className={styles.objective}>
       <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
       {level === "no measurable gain" && gain !== 0 ? (
-        <p className={styles.gain}>{t`No measurable gain`}</p>
+        <p className={styles.gain}>{isUsable ? t`No measurable gain` : t`Breaks a constraint`}</p>
       ) : (
         <p className={`${styles.gain} ${tone}`}>
           {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
