@@ -480,6 +480,8 @@ def to_edit(
 
 def to_final_check(check: FinalCheck) -> pb.FinalCheck:
     """Return the message for the settings of a final check. Raises InvalidInput."""
+    if not isinstance(check, FinalCheck):
+        raise InvalidInput.of("final_check", check, "True, False or trimtab.FinalCheck(max_trials=20)")
     message = pb.FinalCheck()
     if check.width is not None:
         message.width = to_float("final_check.width", check.width)

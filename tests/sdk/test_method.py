@@ -78,6 +78,7 @@ def test_a_specification_with_policies_comes_back_as_it_was() -> None:
         ({"pruning": ["default", "axe"]}, "pruning[1].name"),
         ({"stopping": {"rule": "never"}}, "stopping.rule"),
         ({"final_check": trimtab.FinalCheck(width=-1)}, "final_check.width"),
+        ({"final_check": {"max_trials": 12}}, "final_check"),
         ({"final_check": True, "space": [trimtab.Bool("b")]}, "final_check"),
     ],
 )
