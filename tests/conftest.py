@@ -174,7 +174,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url:
         default = owner.execute("SELECT id FROM tenancy_tenant WHERE slug = 'default'").fetchone()
 
     def flush(_: Iterable[str]) -> None:
-        # Most tables are empty. To delete the few rows of the others takes a tenth of the time of truncating all.
+        # Most tables are empty. To delete the few rows of the others takes a third of the time of truncating all.
         with psycopg.connect(postgres_url, dbname=name, autocommit=True) as superuser:
             superuser.execute(_EMPTY)
             # What migrations have put there, for tests that come after this one: their process may know its id.

@@ -50,7 +50,7 @@ def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]
             mean={metric: mean([trial.metrics[metric] for trial in trusted(group)]) for metric in metrics},
             median={metric: statistics.median(one.metrics[metric] for one in trusted(group)) for metric in metrics},
             n=len(group),
-            acceptable=2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group),
+            acceptable=problem.mostly_acceptable([trial.metrics for trial in group]),
         )
         for group in groups.values()
     ]

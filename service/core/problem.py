@@ -140,6 +140,10 @@ class Problem:
             for constraint in self.outcome_constraints
         )
 
+    def mostly_acceptable(self, runs: Sequence[Mapping[str, float]]) -> bool:
+        """Return whether more than half of the runs, given by their metrics, meet the outcome constraints."""
+        return 2 * sum(map(self.acceptable, runs)) > len(runs)
+
     def to_json(self) -> dict[str, JsonValue]:
         """Return plain JSON from which `from_json` makes an equal problem."""
         data: dict[str, JsonValue] = {

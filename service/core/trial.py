@@ -32,7 +32,7 @@ class TrialRecord:
 
     @property
     def is_of_search(self) -> bool:
-        """Return whether the search has made the trial: no user has added it, and it is no part of the final check."""
+        """Return whether the search has made the trial: no user has added it, and it is not part of the final check."""
         return self.origin not in ("added", "check")
 
 

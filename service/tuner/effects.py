@@ -201,7 +201,7 @@ class Elimination:
         assert smaller is not None
         done = self._since(self.finished, state.since)
         measured = [one for one in done if one.state == TrialState.COMPLETED and not self._is_best(one)]
-        if 2 * sum(self.problem.acceptable(trial.metrics) for trial in measured) <= len(measured):
+        if not self.problem.mostly_acceptable([trial.metrics for trial in measured]):
             return None
         values = self._values(done, True), self._values(done, False)
         return effects.compare(smaller, self.checked, *values, self.policy.level)

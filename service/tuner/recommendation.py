@@ -112,9 +112,7 @@ def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[Configur
         elif trial.state == TrialState.PRUNED and math.isfinite(trial.metrics.get(metric, math.nan)):
             bounds.setdefault(key, []).append(sign * trial.metrics[metric])
     feasible = {
-        key: group
-        for key, group in groups.items()
-        if 2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group)
+        key: group for key, group in groups.items() if problem.mostly_acceptable([trial.metrics for trial in group])
     }
     return [
         ConfigurationSamples(

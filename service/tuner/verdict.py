@@ -21,7 +21,8 @@ class Level(StrEnum):
     """How certain the gain is.
 
     PROVEN: the final check's interval, or a measurement without noise, excludes no gain. PROVISIONAL: the search's own
-    interval excludes it. NO_GAIN: an interval does not exclude it. UNKNOWN: there is no interval yet.
+    interval excludes it. NO_GAIN: an interval does not exclude it, or the gain may not be used. UNKNOWN: there is no
+    interval yet.
     """
 
     PROVEN = "proven"

@@ -1,9 +1,9 @@
 """The gain of suggestions that are weighed by the time of a trial, where time is the budget.
 
-A search may take as long as 40 trials of median time. The time of a trial is its result (`result`: the objective is a
-running time), or it depends on the parameters in another way than the objective does (`other`): its logarithm is linear
-in them, with random weights and a standard deviation of 0.7. Each search is made twice, with and without the division,
-and both plan their last trials by the pace so far, as the service does.
+A search may take as long as 40 trials of median time. There are two kinds of problems. With `result`, the objective is
+the running time of a trial. With `other`, the time depends on the parameters in another way than the objective does:
+its logarithm is linear in them, with random weights and a standard deviation of 0.7. Each search is made twice, with
+and without the division, and both plan their last trials by the pace so far, as the service does.
 
     python -m tests.benchmarks.timed --seeds 10
 """

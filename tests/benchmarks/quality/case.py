@@ -9,7 +9,7 @@ from service.core.problem import Problem
 from service.core.space import Configuration, Space
 
 BUDGET = 60
-# Returns the metrics of a run: `seconds`, and those of the outcome constraints.
+# It returns the metrics of a run: `seconds` and the metrics that outcome constraints limit.
 Measure = Callable[[Configuration], Mapping[str, float]]
 
 
