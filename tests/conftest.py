@@ -47,8 +47,18 @@ FOLDERS = {
 }
 # Markers of what runs outside of the test's process. A test with one of them has the marker `server` too.
 SERVERS = {*MARKERS, "agent", "compiler"}
-# Folders whose files run one after the other in one process, because they share a server that is slow to start.
-TOGETHER = ("tests/e2e/console/", "tests/e2e/keycloak/", "tests/agent/matching/slurm/")
+# Files that run one after the other in one process, because they share a server that is slow to start. A head of Ray
+# also costs a twentieth of a core as long as it lives.
+TOGETHER = {
+    "tests/e2e/console/": "console",
+    "tests/e2e/keycloak/": "keycloak",
+    "tests/agent/matching/slurm/": "slurm",
+    "tests/sdk/test_ray.py": "ray",
+    "tests/agent/ray_runner/": "ray",
+    "tests/agent/test_with_service.py": "ray",
+    "tests/contract/runners/": "ray",
+    "tests/e2e/test_snippets.py": "ray",
+}
 # What takes longest begins first, so that no process is left with a long file at the end. The order is by measured
 # time (`make test ARGS=--durations=100`).
 LONGEST_FIRST = (
@@ -128,14 +138,15 @@ def _markers(item: pytest.Item, path: str) -> set[str]:
 
 
 class _TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
-    """Give a process one file at a time, or one folder of TOGETHER."""
+    """Give a process one file at a time, or all files of one group of TOGETHER."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+        found = (group for prefix, group in TOGETHER.items() if nodeid.startswith(prefix))
+        return next(found, super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Keep the folders of TOGETHER together where files are kept together."""
+    """Keep the groups of TOGETHER together where files are kept together."""
     return _TogetherScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 

@@ -1,5 +1,6 @@
 """Real servers for tests: the embedded service, PostgreSQL, Redis."""
 
+import atexit
 import os
 import re
 import selectors
@@ -8,17 +9,20 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
 import psutil
 import pytest
 
-from service.embedded.postgres import Postgres
-from service.embedded.processes import Child, stop
+from service.embedded.postgres import OWNER, SERVICE, Postgres
+from service.embedded.processes import Child, service_command, stop
+from service.embedded.supervisor import DATABASE
 from tests.factories.ports import free_port
 
 START_SECONDS = 300.0
@@ -29,8 +33,9 @@ PROXY = "127.0.0.2"
 class EmbeddedService:
     """`trimtab-service up` as a user runs it, on free ports and with its data in `data_dir`.
 
-    `environment` adds to this process's, and may be changed before a start. After `start`: grpc_address
-    ("127.0.0.1:PORT"), http_url, token, login_url.
+    If that folder is empty, the first start finds a database with all tables in it (`_migrated`). `environment` adds to
+    this process's, and may be changed before a start. After `start`: grpc_address ("127.0.0.1:PORT"), http_url, token,
+    login_url.
     """
 
     def __init__(self, data_dir: Path, environment: Mapping[str, str] | None = None, *options: str) -> None:
@@ -63,6 +68,9 @@ class EmbeddedService:
 
     def start(self) -> "EmbeddedService":
         """Start the service and wait for the line `ready`. Raises AssertionError with the output if it is missing."""
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not any(self.data_dir.iterdir()):
+            shutil.copytree(_migrated(), self.data_dir / "postgres")
         self._popen = subprocess.Popen(
             self.command(), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
@@ -135,6 +143,28 @@ class EmbeddedService:
     def __exit__(self, *_: object) -> None:
         if self._popen is not None and self._popen.poll() is None:
             self.stop()
+
+
+@cache
+def _migrated() -> Path:
+    """Return the folder of a stopped PostgreSQL with the tables of the service, which this process makes once.
+
+    To make it takes half of the processor time of a first start, of which there are about thirty.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="trimtab-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o711)  # PostgreSQL may run as another user
+    (folder / "secret-key").write_text("of migrations alone")
+    with postgres_server(folder) as server:
+        server.ensure_database(DATABASE)
+        environment = {
+            "DJANGO_SETTINGS_MODULE": "service.config.settings.embedded",
+            "TRIMTAB_DATA_DIR": str(folder),
+            "DATABASE_URL": server.url(DATABASE, SERVICE),
+            "TRIMTAB_OWNER_DATABASE_URL": server.url(DATABASE, OWNER),
+        }
+        subprocess.run(service_command("migrate"), env=os.environ | environment, stdout=subprocess.DEVNULL, check=True)
+    return server.folder
 
 
 @contextmanager
