@@ -7,6 +7,7 @@ two metrics for each data set, one is used: the log loss, and for regression the
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, product
 from typing import Any
@@ -58,8 +59,9 @@ class BayesmarkCase:
         numbers = count(1000 * seed)
         return lambda configuration: {"seconds": self._loss(configuration, next(numbers))}
 
-    def distance(self, configuration: Configuration) -> float:
-        """Return the mean loss of a configuration."""
+    def judge(self, recommended: Sequence[Configuration]) -> float:
+        """Return the mean loss of the recommended configuration."""
+        (configuration,) = recommended
         evaluations = _EVALUATIONS if self.problem.noisy else 1
         return float(np.mean([self._loss(configuration, _FIRST_JUDGE + number) for number in range(evaluations)]))
 

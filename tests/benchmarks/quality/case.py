@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from service.core.problem import Problem
 from service.core.space import Configuration, Space
 
 BUDGET = 60
-# It returns the metrics of a run: `seconds` and the metrics that outcome constraints limit.
+# It returns the metrics of a run: those of the objectives and those that outcome constraints limit.
 Measure = Callable[[Configuration], Mapping[str, float]]
 
 
@@ -45,6 +45,9 @@ class Case(Protocol):
         """Return a function that runs a configuration and returns the noisy metrics; `seed` determines the noise."""
         ...
 
-    def distance(self, configuration: Configuration) -> float:
-        """Return how far the true value of a configuration is from the optimum, or the value itself."""
+    def judge(self, recommended: Sequence[Configuration]) -> float:
+        """Return how far the truth about the recommended configuration is from the optimum, or its true value.
+
+        With several objectives a Pareto set is recommended.
+        """
         ...

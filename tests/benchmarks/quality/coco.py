@@ -7,7 +7,7 @@ known to the program, so a "distance" is the true value of the configuration, wh
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +65,9 @@ class CocoCase:
         """Return a function that evaluates a configuration; the noise is COCO's own, whatever the seed."""
         return lambda configuration: {"seconds": float(self._function(self._row(configuration)))}
 
-    def distance(self, configuration: Configuration) -> float:
-        """Return the true value of a configuration."""
-        row = self._row(configuration)
+    def judge(self, recommended: Sequence[Configuration]) -> float:
+        """Return the true value of the recommended configuration."""
+        row = self._row(*recommended)
         count = _EVALUATIONS if self.problem.noisy else 1
         return float(np.median([self._function(row) for _ in range(count)]))
 

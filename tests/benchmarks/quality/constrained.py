@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -66,9 +67,9 @@ class ConstrainedCase:
 
         return measure
 
-    def distance(self, configuration: Configuration) -> float:
+    def judge(self, recommended: Sequence[Configuration]) -> float:
         """Return the distance to the optimum, in medians; 1 for a configuration that breaks a constraint."""
-        value, slacks = self._truth(configuration)
+        value, slacks = self._truth(*recommended)
         return value if min(slacks) >= -_ROUNDING else 1.0
 
     def _truth(self, configuration: Configuration) -> tuple[float, list[float]]:

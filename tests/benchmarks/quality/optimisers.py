@@ -8,7 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from service.core import estimates
 from service.core.lifecycle import TrialState
+from service.core.pareto import non_dominated
 from service.core.space import Configuration, Scalar, Space
 from service.core.trial import TrialRecord
 from service.tuner.method import Method
@@ -21,11 +25,11 @@ from tests.benchmarks.quality.peers.peer import PEERS, Peer
 class Outcome:
     """The configuration that an optimiser recommends, and the one with the best single value.
 
-    `seconds`: the CPU time of another process that computed them.
+    With several objectives, both are Pareto sets. `seconds`: the CPU time of another process that computed them.
     """
 
-    recommended: Configuration
-    luckiest: Configuration
+    recommended: Sequence[Configuration]
+    luckiest: Sequence[Configuration]
     seconds: float = 0.0
 
 
@@ -49,10 +53,12 @@ def ours(case: Case, seed: int, measure: Measure, algorithm: str = "auto") -> Ou
                 )
             )
         tuner.update(finished)
+    luckiest = _luckiest(case, [(trial.metrics, trial.configuration) for trial in tuner.finished])
+    if len(case.problem.objectives) > 1:
+        return Outcome([one.configuration for one in estimates.best(case.problem, tuner.finished)], luckiest)
     found = tuner.recommend()
     assert found is not None
-    tried = [(trial.metrics, trial.configuration) for trial in tuner.finished]
-    return Outcome(found.configuration, _luckiest(case, tried))
+    return Outcome([found.configuration], luckiest)
 
 
 def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
@@ -75,9 +81,11 @@ def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
             made = library.samplers.CmaEsSampler(seed=seed)
         case "random":
             made = library.samplers.RandomSampler(seed=seed)
+        case "nsga2":
+            made = library.samplers.NSGAIISampler(seed=seed)
         case _:
             raise ValueError(f"There is no sampler {sampler!r}.")
-    study = library.create_study(sampler=made)
+    study = library.create_study(sampler=made, directions=["minimize" for _ in problem.problem.objectives])
     tried: list[tuple[Mapping[str, float], Configuration]] = []
     while len(tried) < problem.budget:
         asked = [study.ask() for _ in range(min(problem.batch, problem.budget - len(tried)))]
@@ -85,7 +93,7 @@ def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
         for trial, configuration in zip(asked, chosen, strict=True):
             metrics = measure(configuration)
             trial.set_user_attr("margins", [limit.margin(metrics) for limit in limits])
-            study.tell(trial, metrics["seconds"])
+            study.tell(trial, [metrics[metric] for metric in problem.problem.metrics])
             tried.append((metrics, configuration))
     best = _luckiest(problem, tried)
     return Outcome(best, best)
@@ -100,25 +108,30 @@ def ax(case: Case, seed: int, measure: Measure) -> Outcome:
     client: Any = Client(random_seed=seed)
     client.configure_experiment(parameters=[_ax_parameter(one) for one in case.space.parameters])
     limits = [one.text for one in case.problem.outcome_constraints]
-    client.configure_optimization(objective="-seconds", outcome_constraints=limits)
+    objective = ", ".join(f"-{metric}" for metric in case.problem.metrics)
+    client.configure_optimization(objective=objective, outcome_constraints=limits)
     tried: list[tuple[Mapping[str, float], Configuration]] = []
 
-    def configuration(found: Mapping[str, Any]) -> Configuration:
-        return case.space.prune({name: found[name] for name in case.space.names()})
+    def configuration(chosen: Mapping[str, Any]) -> Configuration:
+        return case.space.prune({name: chosen[name] for name in case.space.names()})
 
     while len(tried) < case.budget:
         asked = client.get_next_trials(max_trials=min(case.batch, case.budget - len(tried)))
-        for number, found in asked.items():
-            metrics = measure(configuration(found))
-            tried.append((metrics, configuration(found)))
+        for number, chosen in asked.items():
+            metrics = measure(configuration(chosen))
+            tried.append((metrics, configuration(chosen)))
             client.complete_trial(trial_index=number, raw_data=dict(metrics))
-    recommended = configuration(client.get_best_parameterization()[0])
-    return Outcome(recommended, _luckiest(case, tried))
+    if len(case.problem.objectives) > 1:
+        found = [one[0] for one in client.get_pareto_frontier()]
+    else:
+        found = [client.get_best_parameterization()[0]]
+    return Outcome([configuration(one) for one in found], _luckiest(case, tried))
 
 
 def peer(name: str, case: Case, seed: int, measure: Measure) -> Outcome:
-    """Run an optimiser of `peers`, which knows no outcome constraints."""
+    """Run an optimiser of `peers`, which knows one objective and no outcome constraints."""
     assert not case.problem.outcome_constraints
+    assert len(case.problem.objectives) == 1
     best: tuple[float, Configuration] | None = None
     done = 0
     with Peer(name, case.space, seed=seed, budget=case.budget, batch=case.batch, noisy=case.problem.noisy) as running:
@@ -130,13 +143,16 @@ def peer(name: str, case: Case, seed: int, measure: Measure) -> Outcome:
             done += len(asked)
         recommended, seconds = running.recommend()
     assert best is not None
-    return Outcome(recommended, best[1], seconds)
+    return Outcome([recommended], [best[1]], seconds)
 
 
-def _luckiest(case: Case, tried: Sequence[tuple[Mapping[str, float], Configuration]]) -> Configuration:
-    """Return the configuration with the best single value among the acceptable runs, or among all if there are none."""
-    acceptable = [one for one in tried if case.problem.acceptable(one[0])]
-    return min(acceptable or tried, key=lambda one: one[0]["seconds"])[1]
+def _luckiest(case: Case, tried: Sequence[tuple[Mapping[str, float], Configuration]]) -> list[Configuration]:
+    """Return what has the best single values among the acceptable runs, or among all if there are none."""
+    runs = [one for one in tried if case.problem.acceptable(one[0])] or tried
+    values = np.array([[metrics[metric] for metric in case.problem.metrics] for metrics, _ in runs])
+    if values.shape[1] > 1:
+        return [run[1] for run, is_best in zip(runs, non_dominated(values), strict=True) if is_best]
+    return [runs[int(values.argmin())][1]]
 
 
 def _ax_parameter(parameter: Any) -> Any:

@@ -88,6 +88,10 @@ class Case:
         least, size = self._range
         return (self.function(configuration) - least) / size
 
+    def judge(self, recommended: Sequence[Configuration]) -> float:
+        """Return the distance of the recommended configuration."""
+        return self.distance(*recommended)
+
     def runs(self, seed: int) -> Measure:
         """Return a function that runs a configuration and returns the noisy metrics; `seed` determines the noise."""
         factors = self.noise.values(np.random.default_rng([seed, 5]), self.budget)

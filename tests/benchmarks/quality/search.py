@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.benchmarks.quality import bayesmark, coco, constrained, optimisers, problems
+from tests.benchmarks.quality import bayesmark, coco, constrained, optimisers, problems, several
 from tests.benchmarks.quality.case import Case
 
 # The first seed of each set of problems.
@@ -14,12 +14,15 @@ FIRST_SEED = {
     "development": 0,
     "reported": 5000,
     constrained.SUITE: 5000,
+    several.SUITE: 5000,
     **dict.fromkeys([*coco.INSTANCES, bayesmark.SUITE], 1),
 }
 
 
 def cases(half: str) -> Sequence[Case]:
-    """Return the problems of one half, of a suite of COCO, Bayesmark's, or those with constraints."""
+    """Return the problems of one half, of a suite of COCO, Bayesmark's, or those with constraints or objectives."""
+    if half == several.SUITE:
+        return several.cases()
     if half == constrained.SUITE:
         return constrained.cases()
     if half == bayesmark.SUITE:
@@ -39,7 +42,7 @@ def search(half: str, name: str, optimiser: str, seed: int) -> dict[str, Any]:
         "case": name,
         "optimiser": optimiser,
         "seed": seed,
-        "recommended": case.distance(found.recommended),
-        "luckiest": case.distance(found.luckiest),
+        "recommended": case.judge(found.recommended),
+        "luckiest": case.judge(found.luckiest),
         "seconds": seconds,
     }
