@@ -89,6 +89,14 @@ class Algorithm(ABC):
         """
         return None
 
+    def predictions(self, configurations: Sequence[Configuration]) -> Sequence[Prediction]:
+        """Return predictions of each objective. The observable state does not change.
+
+        The result is empty without a model: in most algorithms, or before any measurement.
+        """
+        found = self.predict(configurations)
+        return () if found is None else (found,)
+
     def knowledge(self, configuration: Configuration, others: Sequence[Configuration]) -> Sequence[float]:
         """Return how much a run of each of the others would tell about a configuration. The state does not change.
 

@@ -16,10 +16,13 @@ from threading import Lock
 from time import monotonic, thread_time
 from typing import Any
 
+import numpy as np
+
 from service.core import estimates
 from service.core.context import context_key
 from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
+from service.core.pareto import non_dominated
 from service.core.problem import Goal, Objective, Problem
 from service.core.remembered import Remembered
 from service.core.space import Configuration
@@ -37,7 +40,7 @@ from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
 from service.tuner.contextual import tuner_for
 from service.tuner.effects import Effects, State, describe
-from service.tuner.recommendation import ContextTable, Recommendation
+from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
 from service.tuner.tuner import Tuner
 from service.tuner.verdict import (
     ContextCheck,
@@ -200,7 +203,7 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
     return list(found.values())[: len(_ALONG)]
 
 
-def _stored(principal: Principal, study: Study) -> tuple[Recommendation | ContextTable, int] | None:
+def _stored(principal: Principal, study: Study) -> tuple[Found, int] | None:
     """Return what a worker recommended last, and the revision of the study at that time."""
     if runs_in_request(study) or not spec_of(study).problem.noisy:
         return None
@@ -211,6 +214,9 @@ def _stored(principal: Principal, study: Study) -> tuple[Recommendation | Contex
     revision = found.pop("revision")
     if "rows" in found:
         return ContextTable(tuple(Recommendation(**one) for one in found["rows"])), revision
+    if "configurations" in found:
+        values = tuple(tuple(one) for one in found["values"])
+        return ParetoSet(tuple(found["configurations"]), values, found["default"] and tuple(found["default"])), revision
     return Recommendation(**found), revision
 
 
@@ -246,7 +252,7 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     memory.revision = study.revision
 
 
-def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation | ContextTable, int] | None) -> Analysis:
+def _summarise(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:
     problem = spec_of(study).problem
     if problem.context:
         return _summarise_contexts(study, memory, stored)
@@ -263,7 +269,7 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation | Con
     if recommended is None:
         recommended = _estimated(study, memory)
     if recommended is None:
-        best = [_measured(estimate) for estimate in estimates.best_of(problem, found)]
+        best = [_measured(estimate) for estimate in _best_of(study, memory, stored)]
     else:
         best = [_measured(memory.estimates[actions.configuration_key(study, recommended.configuration)])]
     verdict = None
@@ -292,9 +298,30 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation | Con
     )
 
 
-def _summarise_contexts(
-    study: Study, memory: _Memory, stored: tuple[Recommendation | ContextTable, int] | None
-) -> Analysis:
+def _best_of(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> list[Estimate]:
+    """Return the best by the medians; with several objectives, the Pareto set that a worker has stored.
+
+    Results that came after the stored set count by their medians, until a worker has seen them.
+    """
+    problem = spec_of(study).problem
+    known, revision = stored or (None, 0)
+    expected: dict[str, tuple[float, ...]] = {}
+    if isinstance(known, ParetoSet):
+        keys = [actions.configuration_key(study, one) for one in known.configurations]
+        # The worker may have read more trials than this process has.
+        expected = {key: one for key, one in zip(keys, known.values, strict=True) if key in memory.estimates}
+    if not expected:
+        return estimates.best_of(problem, list(memory.estimates.values()))
+    for key, found in memory.estimates.items():
+        if memory.revisions[key] > revision and found.acceptable:
+            expected.setdefault(key, tuple(found.median[metric] for metric in problem.metrics))
+    kept = list(expected)
+    costs = problem.signs() * np.array(list(expected.values()))
+    front = np.flatnonzero(non_dominated(costs))
+    return [memory.estimates[kept[place]] for place in front[np.lexsort(costs[front].T[::-1])]]
+
+
+def _summarise_contexts(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:
     """Return the analysis of a study with a context: a verdict for each context, and none for the whole study."""
     spec = spec_of(study)
     problem, context = spec.problem, spec.problem.context

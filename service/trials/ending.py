@@ -31,7 +31,7 @@ from service.trials import budget, messages, tuners
 from service.trials.method import parse_check, runs_in_request, watches_results
 from service.tuner.contextual import ContextualTuner
 from service.tuner.effects import State
-from service.tuner.recommendation import ContextTable, Recommendation
+from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
 from service.tuner.verdict import Level
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
@@ -62,7 +62,7 @@ def after_result(work: Work) -> None:
         end_search(work, reason)
 
 
-def end_search(work: Work, reason: str, recommended: Recommendation | ContextTable | None = None) -> None:
+def end_search(work: Work, reason: str, recommended: Found | None = None) -> None:
     """End the search of a study; trials that run may still finish.
 
     `recommended`: by a worker that has just looked at all results.
@@ -98,9 +98,7 @@ def begin_check(work: Work, reason: str, policy: Mapping[str, JsonValue] | None,
     )
 
 
-def end_exhausted(
-    work: Work, fixed: Mapping[str, Scalar], recommended: Recommendation | ContextTable | None = None
-) -> bool:
+def end_exhausted(work: Work, fixed: Mapping[str, Scalar], recommended: Found | None = None) -> bool:
     """End the search of a study whose space holds no more, if a final check is to follow. Return whether it ended."""
     study = work.study
     waiting = budget.check_follows(work) and study.final_check is None and not fixed
@@ -121,7 +119,7 @@ def recommend(work: Work) -> None:
     messages.send_on_commit(operation.id)
 
 
-def take_best(work: Work, found: Recommendation | ContextTable | None) -> None:
+def take_best(work: Work, found: Found | None) -> None:
     """Begin the final check with what the search has found: a configuration, a Pareto set's members, or a table."""
     study = work.study
     assert study.final_check is not None
@@ -129,9 +127,9 @@ def take_best(work: Work, found: Recommendation | ContextTable | None) -> None:
     if isinstance(found, ContextTable):
         best = [one.configuration for one in found.rows]
     elif _has_several(work):
-        best = _members(work)
+        best = _members(work, found if isinstance(found, ParetoSet) else None)
     else:
-        best = None if found is None else found.configuration
+        best = found.configuration if isinstance(found, Recommendation) else None
     if best is None:
         actions.step_study(work, StudyState.COMPLETED, joined([_end_reason(study), _NOTHING_MEASURED]))
         notices.study_ended(work)
@@ -144,16 +142,16 @@ def take_best(work: Work, found: Recommendation | ContextTable | None) -> None:
         _conclude(work, best)
 
 
-def _members(work: Work) -> list[Configuration] | None:
+def _members(work: Work, known: ParetoSet | None) -> list[Configuration] | None:
     with tuners.borrowed(work) as (learner, _):
-        return learner.tuner.members(check_policy(work))
+        return learner.tuner.members(check_policy(work), known)
 
 
 def _has_several(work: Work) -> bool:
     return len(work.spec.problem.objectives) > 1
 
 
-def estimate(work: Work) -> Recommendation | ContextTable | None:
+def estimate(work: Work) -> Found | None:
     """Return what the results recommend, as far as that needs no costly algorithm."""
     with tuners.borrowed(work) as (learner, _):
         return learner.tuner.found(costly=False)
@@ -194,11 +192,10 @@ def go_on(work: Work) -> None:
     if study.open_count:
         return
     best = study.final_check["best"]
-    if best is None and not runs_in_request(study) and not _has_several(work) and study.finished_count:
+    if best is None and not runs_in_request(study) and study.finished_count:
         recommend(work)
         return
     if best is None:
-        # The estimates of a Pareto set need no posterior.
         take_best(work, estimate(work))
         return
     if "effects" in study.final_check:

@@ -32,12 +32,14 @@ from service.policies.stopping import History, Progress
 from service.tuner.effects import Elimination
 from service.tuner.method import Method
 from service.tuner.recommendation import (
-    ContextTable,
+    Found,
+    ParetoSet,
     Recommendation,
     by_estimate,
     by_posterior,
     expected_improvement,
     leading,
+    pareto_set,
     samples_of,
 )
 from service.tuner.verdict import ParetoVerdict, conclude_pareto, member_of
@@ -168,9 +170,18 @@ class Tuner:
         found = self._resampling.again(pending=pending, predict=self._believed)
         return found if found is not None and fits(found, fixed) else None
 
-    def found(self, *, costly: bool = True) -> Recommendation | ContextTable | None:
-        """Return what the search has found so far, in the form in which it is stored; None if that is nothing."""
-        return self.recommend(costly=costly)
+    def found(self, *, costly: bool = True) -> Found | None:
+        """Return what the search has found so far, in the form in which it is stored; None if that is nothing.
+
+        With several objectives it is the Pareto set by the posterior of a costly algorithm; None without that.
+        """
+        if len(self.problem.objectives) == 1:
+            return self.recommend(costly=costly)
+        found = samples_of(self.problem, self._finished)
+        if not (found and costly and self.problem.noisy and self.choice.name in _RELIABLE):
+            return None
+        predictions = self._made().predictions([one.configuration for one in found])
+        return pareto_set(self.problem, found, predictions) if predictions else None
 
     def recommend(self, *, costly: bool = True) -> Recommendation | None:
         """Return the recommended configuration; None with several objectives or without measurements.
@@ -207,26 +218,39 @@ class Tuner:
         """Return the predictions of a reliable posterior; None if there is none."""
         return self._predict(configurations) if self.choice.name in _RELIABLE else None
 
-    def members(self, policy: FinalCheck) -> list[Configuration] | None:
+    def members(self, policy: FinalCheck, known: ParetoSet | None = None) -> list[Configuration] | None:
         """Return the members of the Pareto set that the final check compares with the default; None without results.
 
-        The default is not one of them, so the list may be empty.
+        The default is not one of them, so the list may be empty. `known`: the result of `found`. Without it, the set
+        follows from the medians.
         """
+        known = known or self._measured_set()
+        if known is None:
+            return None
+        key, signs = self.problem.space.key, self.problem.signs()
+        start = key(self.problem.space.default())
+        rows = zip(known.configurations, known.values, strict=True)
+        front = [(one, values) for one, values in rows if key(one) != start]
+        if not front:
+            return []
+        default = None if known.default is None else signs * np.array(known.default)
+        costs = signs * np.array([values for _, values in front])
+        chosen = members.choose(costs, default, policy.most_members(len(signs)))
+        return [front[place][0] for place in chosen]
+
+    def _measured_set(self) -> ParetoSet | None:
+        """Return the Pareto set by the medians of the configurations; None without results."""
         found = estimates.aggregate(self.problem, self._finished)
         if not found:
             return None
-        key, metrics = self.problem.space.key, self.problem.metrics
-        start = key(self.problem.space.default())
-        front = [one for one in estimates.best_of(self.problem, found) if key(one.configuration) != start]
-        defaults = [one for one in found if key(one.configuration) == start]
-        if not front:
-            return []
-        rows = [[one.median[metric] for metric in metrics] for one in [*front, *defaults]]
-        values = self.problem.signs() * np.array(rows)
-        default = values[-1] if defaults else None
-        most = policy.most_members(len(metrics))
-        chosen = members.choose(values[: len(front)], default, most)
-        return [front[place].configuration for place in chosen]
+
+        def values(one: estimates.Estimate) -> tuple[float, ...]:
+            return tuple(one.median[metric] for metric in self.problem.metrics)
+
+        front = estimates.best_of(self.problem, found)
+        start = self.problem.space.key(self.problem.space.default())
+        default = next((values(one) for one in found if self.problem.space.key(one.configuration) == start), None)
+        return ParetoSet(tuple(one.configuration for one in front), tuple(map(values, front)), default)
 
     def check(
         self,

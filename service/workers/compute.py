@@ -38,7 +38,7 @@ from service.trials import budget, ending, messages, presence, topup, tuners
 from service.trials.models import DesignerState
 from service.trials.quotas import meter
 from service.trials.supply import add, note_exhausted, supply
-from service.tuner.recommendation import ContextTable, Recommendation
+from service.tuner.recommendation import Found
 from service.tuner.tuner import Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
@@ -85,7 +85,7 @@ class Computed:
     cursor: int
     exhausted: bool
     dump: JsonValue
-    recommended: Recommendation | ContextTable | None = None
+    recommended: Found | None = None
     stop: str | None = None
     # Whether every trial of the search had a result.
     closing: bool = False

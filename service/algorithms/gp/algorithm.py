@@ -145,20 +145,23 @@ class GpAlgorithm(ModelBased):
             self._fits.load(state.get("fits"))
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
-        if len(self.problem.objectives) > 1:
-            return None
+        found = self.predictions(configurations)
+        return found[0] if len(found) == 1 else None
+
+    def predictions(self, configurations: Sequence[Configuration]) -> Sequence[Prediction]:
+        noisy = self.problem.noisy
         try:
             models = self._known()
-            if not models.objectives:
-                return None
-            (ensemble,) = models.objectives
             rows = self._encoding.encode(configurations)
-            noise = ensemble.noise() if self.problem.noisy else 0.0
             limits = models.limits(of_a_run=True)
-            return Prediction(*ensemble.predict(rows), noise, _chances(limits, rows) if limits else None)
+            chances = _chances(limits, rows) if limits else None
+            return [
+                Prediction(*ensemble.predict(rows), ensemble.noise() if noisy else 0.0, chances)
+                for ensemble in models.objectives
+            ]
         except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). There is no prediction.", error)
-            return None
+            return ()
 
     def knowledge(self, configuration: Configuration, others: Sequence[Configuration]) -> Sequence[float]:
         if len(self.problem.objectives) > 1:

@@ -16,6 +16,7 @@ from service.core.pareto import non_dominated
 from service.core.space import Configuration, Scalar, Space
 from service.core.trial import TrialRecord
 from service.tuner.method import Method
+from service.tuner.recommendation import ParetoSet, Recommendation
 from service.tuner.tuner import Tuner
 from tests.benchmarks.quality.case import Case, Measure
 from tests.benchmarks.quality.peers.peer import PEERS, Peer
@@ -54,11 +55,12 @@ def ours(case: Case, seed: int, measure: Measure, algorithm: str = "auto") -> Ou
             )
         tuner.update(finished)
     luckiest = _luckiest(case, [(trial.metrics, trial.configuration) for trial in tuner.finished])
-    if len(case.problem.objectives) > 1:
-        return Outcome([one.configuration for one in estimates.best(case.problem, tuner.finished)], luckiest)
-    found = tuner.recommend()
-    assert found is not None
-    return Outcome([found.configuration], luckiest)
+    found = tuner.found()
+    if isinstance(found, Recommendation):
+        return Outcome([found.configuration], luckiest)
+    # Algorithms without a posterior recommend the Pareto set of the medians.
+    front = [one.configuration for one in estimates.best(case.problem, tuner.finished)]
+    return Outcome(found.configurations if isinstance(found, ParetoSet) else front, luckiest)
 
 
 def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:

@@ -156,3 +156,4 @@ def test_five_objectives_are_weighted_and_trials_in_every_state_are_survived() -
     running = [TrialRecord(20, {"x": 5, "y": 5}, TrialState.ACTIVE, {})]
     assert len(algorithm.suggest(2, cursor=0, pending=running).configurations) == 2
     assert algorithm.predict([{"x": 1, "y": 1}]) is None
+    assert not algorithm.predictions([{"x": 1, "y": 1}]), "weightings take the place of the objectives' models"

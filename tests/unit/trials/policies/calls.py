@@ -24,8 +24,12 @@ class Predicting(ScriptedAlgorithm):
     """A costly algorithm that believes in small values of x, whatever was measured."""
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        found = self.predictions(configurations)
+        return found[0] if len(found) == 1 else None
+
+    def predictions(self, configurations: Sequence[Configuration]) -> Sequence[Prediction]:
         mean = np.array([float(one["x"]) for one in configurations])
-        return Prediction(mean, np.full(len(mean), 0.1), 0.1)
+        return [Prediction(mean, np.full(len(mean), 0.1), 0.1) for _ in self.problem.objectives]
 
 
 def with_default(**changes: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import { frame } from "@/components/plot";
 import { Select } from "@/components/Select";
 import type { Objective } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { dragged, frontOf, project, type Point, type View } from "./front";
+import { dragged, frontOf, membersOf, project, type Point, type View } from "./front";
 import { usePick } from "./usePick";
 import styles from "./analysis.module.css";
 
@@ -17,6 +17,8 @@ interface Props {
   objectives: Objective[];
   points: Point[];
   standard: number | undefined;
+  /** The first trials of the Pareto set, if there are three objectives. */
+  members?: readonly number[] | undefined;
   onPick: (trial: number) => void;
 }
 
@@ -24,7 +26,7 @@ interface Props {
 const FIRST_VIEW: View = { turn: 150, tilt: 20 };
 
 /** Plot three objectives in space. The plot can be rotated by dragging or with two sliders. */
-export function Cube({ study, objectives, points, standard, onPick }: Props) {
+export function Cube({ study, objectives, points, standard, members, onPick }: Props) {
   const [chosen, choose] = useState(() => objectives.slice(0, 3).map(({ metric }) => metric));
   const [view, setView] = useState<View>(FIRST_VIEW);
   const { turn, tilt } = view;
@@ -32,11 +34,12 @@ export function Cube({ study, objectives, points, standard, onPick }: Props) {
   const axes = useMemo(() => chosen.map((metric) => objectives.find((objective) => objective.metric === metric)).filter((one) => one !== undefined), [chosen, objectives]);
   const front = useMemo(
     () =>
+      membersOf(points, members, axes[0]?.metric ?? "") ??
       frontOf(
         points.map(({ values }) => values),
         axes,
       ),
-    [points, axes],
+    [points, members, axes],
   );
   const option = useCallback((palette: Palette) => cubeOption(palette, axes, points, front, standard, turn, tilt), [axes, points, front, standard, turn, tilt]);
   const pick = usePick(onPick);

@@ -7,7 +7,7 @@ import { frame, scaleAxis } from "@/components/plot";
 import type { Objective, Parameter } from "@/lib/api/client";
 import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { colouring, sizeOf } from "./colouring";
-import { frontOf, type Point } from "./front";
+import { frontOf, membersOf, type Point } from "./front";
 import { usePick } from "./usePick";
 
 interface Props {
@@ -16,6 +16,8 @@ interface Props {
   second: Objective;
   points: Point[];
   standard: number | undefined;
+  /** The first trials of the Pareto set, if these two are all objectives. A model may know that others were lucky. */
+  members?: readonly number[] | undefined;
   /** The parameter whose values give the colours; undefined: only the front is marked. */
   colour?: Parameter | undefined;
   /** The parameter whose values give the sizes; undefined: all points are of one size. */
@@ -26,8 +28,9 @@ interface Props {
 }
 
 /** Plot two objectives against each other, with their Pareto front. */
-export function FrontChart({ study, first, second, points, standard, colour, size, wide = false, onPick }: Props) {
-  const front = useMemo(
+export function FrontChart({ study, first, second, points, standard, members, colour, size, wide = false, onPick }: Props) {
+  const known = useMemo(() => membersOf(points, members, first.metric), [points, members, first]);
+  const measured = useMemo(
     () =>
       frontOf(
         points.map(({ values }) => values),
@@ -35,7 +38,10 @@ export function FrontChart({ study, first, second, points, standard, colour, siz
       ),
     [points, first, second],
   );
-  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, standard, colour, size }), [first, second, points, front, standard, colour, size]);
+  const front = known ?? measured;
+  // The measured values of other members are no steps.
+  const line = known === undefined || known.every((place) => measured.includes(place));
+  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, line, standard, colour, size }), [first, second, points, front, line, standard, colour, size]);
   const pick = usePick(onPick);
   return (
     <Chart
@@ -53,12 +59,13 @@ interface FrontInput {
   second: Objective;
   points: Point[];
   front: number[];
+  line: boolean;
   standard: number | undefined;
   colour: Parameter | undefined;
   size: Parameter | undefined;
 }
 
-function frontOption(palette: Palette, { first, second, points, front, standard, colour, size }: FrontInput): EChartsOption {
+function frontOption(palette: Palette, { first, second, points, front, line, standard, colour, size }: FrontInput): EChartsOption {
   const at = ({ number, values }: Point) => [values[first.metric] ?? NaN, values[second.metric] ?? NaN, number];
   const paint = colour === undefined ? undefined : colouring(palette, colour);
   const sized = (point: Point) => (size === undefined ? {} : { symbolSize: sizeOf(size, point.params?.[size.name]) });
@@ -91,12 +98,12 @@ function frontOption(palette: Palette, { first, second, points, front, standard,
       {
         type: "line",
         id: "front",
-        // In the order of the first objective, beginning with its best value.
+        // In the order of the first objective.
         step: "end",
         data: front.flatMap((place) => (points[place] === undefined ? [] : [item(points[place])])),
         symbol: "circle",
         symbolSize: paint === undefined ? 9 : 12,
-        lineStyle: { color, width: 1.5 },
+        lineStyle: { color, width: line ? 1.5 : 0 },
         itemStyle: { color },
       },
       {

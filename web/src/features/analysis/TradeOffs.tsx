@@ -20,12 +20,14 @@ interface Props {
   objectives: Objective[];
   points: Point[];
   standard: number | undefined;
+  /** The first trials of the configurations in the Pareto set. */
+  members: readonly number[] | undefined;
   data: InsightData | null;
   onPick: (trial: number) => void;
 }
 
 /** Show how objectives relate: correlations, the Pareto front of every pair, and three objectives in space. */
-export function TradeOffs({ parameters = [], study, objectives, points, standard, data, onPick }: Props) {
+export function TradeOffs({ parameters = [], study, objectives, points, standard, members, data, onPick }: Props) {
   const [chosen, choose] = useState("");
   const colour = parameters.find(({ name }) => name === chosen);
   const [measured, measure] = useState("");
@@ -47,7 +49,7 @@ export function TradeOffs({ parameters = [], study, objectives, points, standard
       <Legend>
         <li>
           <span className={styles.leads} aria-hidden="true" />
-          {t`on the Pareto front: no configuration is better in one objective without being worse in the other`}
+          {t`on the Pareto front: no configuration is expected to be better in one objective without being worse in the other`}
         </li>
         <li>
           <span className={styles.follows} aria-hidden="true" />
@@ -63,11 +65,11 @@ export function TradeOffs({ parameters = [], study, objectives, points, standard
       <div className={styles.pairs}>
         {pairs.map(([first, second]) => (
           <Card key={`${first.metric} ${second.metric}`} title={t`${second.metric} against ${first.metric}`}>
-            <FrontChart study={study} first={first} second={second} points={points} standard={standard} colour={colour} size={size} wide={pairs.length === 1} onPick={onPick} />
+            <FrontChart study={study} first={first} second={second} points={points} standard={standard} members={pairs.length === 1 ? members : undefined} colour={colour} size={size} wide={pairs.length === 1} onPick={onPick} />
           </Card>
         ))}
       </div>
-      {objectives.length > 2 ? <Cube study={study} objectives={objectives} points={points} standard={standard} onPick={onPick} /> : null}
+      {objectives.length > 2 ? <Cube study={study} objectives={objectives} points={points} standard={standard} members={objectives.length === 3 ? members : undefined} onPick={onPick} /> : null}
       {data === null ? null : <Correlations objectives={objectives} data={data} configurations={points.length} />}
     </>
   );

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { dragged, frontOf, project } from "./front";
+import { dragged, frontOf, membersOf, project } from "./front";
 
 const time = { metric: "time", goal: "minimize" as const };
 const rate = { metric: "rate", goal: "maximize" as const };
@@ -17,6 +17,13 @@ it("returns the points that no other dominates, the best of the first objective 
   expect(frontOf(points, [time, rate])).toEqual([1, 5, 3, 0]);
   expect(frontOf(points, [time])).toEqual([6]);
   expect(frontOf([], [time, rate])).toEqual([]);
+});
+
+it("returns the points of the Pareto set that the service knows, in the order of the first objective", () => {
+  const points = [7, 8, 9].map((number) => ({ number, values: { time: 10 - number } }));
+  expect(membersOf(points, [9, 7, 99], "time")).toEqual([2, 0]);
+  expect(membersOf(points, [], "time")).toBeUndefined();
+  expect(membersOf(points, undefined, "time")).toBeUndefined();
 });
 
 it("shows the cube from the front, and from the side after a quarter turn", () => {

@@ -29,6 +29,12 @@ export function frontOf(points: readonly Record<string, number>[], objectives: r
   return front;
 }
 
+/** Return the indices of the points with these numbers, in the order of a metric; undefined without any of them. */
+export function membersOf(points: readonly Point[], numbers: readonly number[] | undefined, metric: string): number[] | undefined {
+  const places = points.flatMap(({ number }, place) => (numbers?.includes(number) ? [place] : []));
+  return places.length === 0 ? undefined : places.sort((a, b) => (points[a]?.values[metric] ?? 0) - (points[b]?.values[metric] ?? 0));
+}
+
 function dominates(a: number[], b: number[]): boolean {
   return a.every((cost, index) => cost <= (b[index] ?? NaN)) && a.some((cost, index) => cost < (b[index] ?? NaN));
 }
