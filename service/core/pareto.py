@@ -31,6 +31,12 @@ def non_dominated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return front
 
 
+def front(values: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """Return the places of the rows that no other row dominates, in lexicographic order."""
+    places = np.flatnonzero(non_dominated(values))
+    return places[np.lexsort(values[places].T[::-1])]
+
+
 def hypervolume(points: npt.NDArray[np.float64], reference: npt.NDArray[np.float64]) -> float:
     """Return the volume that the points, [n, m], dominate up to the reference, [m]; smaller is better."""
     inside = points[(points < reference).all(axis=1)]

@@ -22,7 +22,7 @@ from service.core import estimates
 from service.core.context import context_key
 from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
-from service.core.pareto import non_dominated
+from service.core.pareto import front
 from service.core.problem import Goal, Objective, Problem
 from service.core.remembered import Remembered
 from service.core.space import Configuration
@@ -317,8 +317,7 @@ def _best_of(study: Study, memory: _Memory, stored: tuple[Found, int] | None) ->
             expected.setdefault(key, tuple(found.median[metric] for metric in problem.metrics))
     kept = list(expected)
     costs = problem.signs() * np.array(list(expected.values()))
-    front = np.flatnonzero(non_dominated(costs))
-    return [memory.estimates[kept[place]] for place in front[np.lexsort(costs[front].T[::-1])]]
+    return [memory.estimates[kept[place]] for place in front(costs)]
 
 
 def _summarise_contexts(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:

@@ -11,7 +11,7 @@ import numpy as np
 
 from service.core.encoding import Encoding
 from service.core.lifecycle import TrialState
-from service.core.pareto import non_dominated
+from service.core.pareto import front
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
@@ -176,13 +176,12 @@ def pareto_set(problem: Problem, found: Sequence[ConfigurationSamples], predicti
     """
     costs = np.stack([one.mean for one in predictions], 1)
     kept = predictions[0].probable()
-    front = kept[non_dominated(costs[kept])]
-    front = front[np.lexsort(costs[front].T[::-1])]
+    members = kept[front(costs[kept])]
     values = [tuple(row) for row in (problem.signs() * costs).tolist()]
     default = _place_of_default(problem, found)
     return ParetoSet(
-        tuple(found[place].configuration for place in front),
-        tuple(values[place] for place in front),
+        tuple(found[place].configuration for place in members),
+        tuple(values[place] for place in members),
         None if default is None else values[default],
     )
 

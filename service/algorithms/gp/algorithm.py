@@ -145,8 +145,9 @@ class GpAlgorithm(ModelBased):
             self._fits.load(state.get("fits"))
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
-        found = self.predictions(configurations)
-        return found[0] if len(found) == 1 else None
+        if len(self.problem.objectives) > 1:
+            return None
+        return next(iter(self.predictions(configurations)), None)
 
     def predictions(self, configurations: Sequence[Configuration]) -> Sequence[Prediction]:
         noisy = self.problem.noisy

@@ -56,7 +56,6 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
   const { data: insight } = useQuery(insightQuery(name, study.created_at, study.finished_count, study.space_version));
   const { failures } = useFailures(name, trials, sampled, study.finished_count);
   const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, median }) => ({ number, values: median })), [trials, spec]);
-  const members = useMemo(() => analysis?.best.flatMap(({ numbers }) => numbers.slice(0, 1)), [analysis]);
   const printed = usePrinted();
   const best = trials.find(({ number }) => number === analysis?.best[0]?.numbers[0]);
   const finished = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
@@ -118,7 +117,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         </Card>
       ) : null}
       {spec.objectives.length > 1 && points.length > 0 ? (
-        <TradeOffs study={name} objectives={spec.objectives} points={points} standard={analysis?.default?.numbers[0]} members={members} data={insight?.data ?? null} onPick={() => undefined} />
+        <TradeOffs study={name} objectives={spec.objectives} points={points} analysis={analysis} data={insight?.data ?? null} onPick={() => undefined} />
       ) : null}
       {failures.length > 0 ? (
         <Card title={t`Failures`}>

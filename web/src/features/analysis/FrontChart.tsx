@@ -38,9 +38,9 @@ export function FrontChart({ study, first, second, points, standard, members, co
       ),
     [points, first, second],
   );
-  const front = known ?? measured;
-  // The measured values of other members are no steps.
+  // The measured values of members that others seem to dominate are no steps.
   const line = known === undefined || known.every((place) => measured.includes(place));
+  const front = useMemo(() => (line ? measured.filter((place) => known === undefined || known.includes(place)) : (known ?? [])), [known, measured, line]);
   const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, line, standard, colour, size }), [first, second, points, front, line, standard, colour, size]);
   const pick = usePick(onPick);
   return (
@@ -98,7 +98,7 @@ function frontOption(palette: Palette, { first, second, points, front, line, sta
       {
         type: "line",
         id: "front",
-        // In the order of the first objective.
+        // Steps are in the order of the first objective, beginning with its best value.
         step: "end",
         data: front.flatMap((place) => (points[place] === undefined ? [] : [item(points[place])])),
         symbol: "circle",

@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { Card } from "@/components/Card";
 import { Legend } from "@/components/Legend";
 import { Select } from "@/components/Select";
-import type { InsightData, Objective, Parameter } from "@/lib/api/client";
+import type { Analysis, InsightData, Objective, Parameter } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
 import { choicesOf, ticksOf } from "@/lib/scale";
 import { isScaled } from "./colouring";
@@ -19,15 +19,16 @@ interface Props {
   study: string;
   objectives: Objective[];
   points: Point[];
-  standard: number | undefined;
-  /** The first trials of the configurations in the Pareto set. */
-  members: readonly number[] | undefined;
+  analysis: Analysis | undefined;
   data: InsightData | null;
   onPick: (trial: number) => void;
 }
 
 /** Show how objectives relate: correlations, the Pareto front of every pair, and three objectives in space. */
-export function TradeOffs({ parameters = [], study, objectives, points, standard, members, data, onPick }: Props) {
+export function TradeOffs({ parameters = [], study, objectives, points, analysis, data, onPick }: Props) {
+  const standard = analysis?.default?.numbers[0];
+  // The first trials of the configurations in the Pareto set.
+  const members = useMemo(() => analysis?.best.flatMap(({ numbers }) => numbers.slice(0, 1)), [analysis]);
   const [chosen, choose] = useState("");
   const colour = parameters.find(({ name }) => name === chosen);
   const [measured, measure] = useState("");

@@ -22,7 +22,6 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
   const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const { objectives } = study.spec;
   const points = useMemo(() => aggregate(trials, objectives).map(({ number, params, median }) => ({ number, params, values: median })), [trials, objectives]);
-  const members = useMemo(() => analysis?.best.flatMap(({ numbers }) => numbers.slice(0, 1)), [analysis]);
   if (points.length === 0) {
     return (
       <Empty title={t`No trade-offs yet`}>
@@ -34,7 +33,7 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
     <>
       {error === null ? null : <Problem error={error} />}
       {insight?.computing ? <Loading what={t`correlations`} /> : null}
-      <TradeOffs parameters={study.spec.space.parameters} study={study.name} objectives={objectives} points={points} standard={analysis?.default?.numbers[0]} members={members} data={insight?.data ?? null} onPick={onPick} />
+      <TradeOffs parameters={study.spec.space.parameters} study={study.name} objectives={objectives} points={points} analysis={analysis} data={insight?.data ?? null} onPick={onPick} />
     </>
   );
 }
