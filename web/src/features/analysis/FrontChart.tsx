@@ -40,7 +40,7 @@ export function FrontChart({ study, first, second, points, standard, members, co
   );
   // The measured values of members that others seem to dominate are no steps.
   const line = known === undefined || known.every((place) => measured.includes(place));
-  const front = useMemo(() => (line ? measured.filter((place) => known === undefined || known.includes(place)) : (known ?? [])), [known, measured, line]);
+  const front = useMemo(() => (line ? measured.filter((place) => known === undefined || known.includes(place)) : known), [known, measured, line]);
   const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, line, standard, colour, size }), [first, second, points, front, line, standard, colour, size]);
   const pick = usePick(onPick);
   return (
