@@ -36,30 +36,26 @@ class Known:
 
     def objectives(self) -> list[Runs]:
         """Return the measured and pruned runs for each objective; all objectives have the same rows."""
-        signs = self._problem.signs()
-        places: list[int] = []
-        values: list[FloatArray] = []
-        bounded: list[bool] = []
-        completed: list[FloatArray] = []
-        for place, trial in enumerate(self._trials):
-            if trial.state not in (TrialState.COMPLETED, TrialState.PRUNED):
-                continue
-            found = _values(trial, self._problem.metrics) * signs
-            if trial.state == TrialState.PRUNED:
-                if completed:
-                    best, median = np.min(completed, axis=0), np.median(completed, axis=0)
-                    found = np.where(np.isfinite(found), np.maximum(found, best), median)
-            elif np.isfinite(found).all():
-                completed.append(found)
-            if np.isfinite(found).all():
-                places.append(place)
-                values.append(found)
-                bounded.append(trial.state == TrialState.PRUNED)
-        if not completed:
+        bounded = np.array([trial.state == TrialState.PRUNED for trial in self._trials], dtype=np.bool_)
+        completed = np.array([trial.state == TrialState.COMPLETED for trial in self._trials], dtype=np.bool_)
+        table = self._values()
+        completed &= np.isfinite(table).all(1)
+        if not completed.any():
             return []
-        table = np.array(values)
+        for place in np.flatnonzero(bounded).tolist():
+            before = table[:place][completed[:place]]
+            if len(before):
+                known = np.isfinite(table[place])
+                table[place] = np.where(known, np.maximum(table[place], before.min(0)), np.median(before, axis=0))
+        places = np.flatnonzero(completed | (bounded & np.isfinite(table).all(1))).tolist()
         stale = np.array([_STALE if self._trials[place].stale else 0.0 for place in places])
-        return [Runs.of(self._rows[places], column, bounded, stale) for column in table.T]
+        return [Runs.of(self._rows[places], column, bounded[places], stale) for column in table[places].T]
+
+    def _values(self) -> FloatArray:
+        """Return the values of all trials times the objectives' signs, [n, m]; NaN where there is none."""
+        metrics = self._problem.metrics
+        values = [[trial.metrics.get(metric, math.nan) for metric in metrics] for trial in self._trials]
+        return np.array(values, dtype=np.float64).reshape(-1, len(metrics)) * self._problem.signs()
 
     def margins(self) -> list[Runs]:
         """Return the runs of each outcome constraint, whose values are the margins by which it was broken."""
@@ -99,7 +95,3 @@ class Known:
                 vote = 1 if self._problem.acceptable(trial.metrics) else -1
                 votes[row.tobytes()] = votes.get(row.tobytes(), 0) + vote
         return np.array([votes.get(row.tobytes(), 0) > 0 for row in rows], dtype=np.bool_)
-
-
-def _values(trial: TrialRecord, metrics: Sequence[str]) -> FloatArray:
-    return np.array([trial.metrics.get(metric, math.nan) for metric in metrics], dtype=np.float64)

@@ -128,28 +128,52 @@ class LogHypervolumeImprovement(Analytic):
         boxes = [FastNondominatedPartitioning(worst, one) for one in torch.cat([certain, drawn], 1)]
         low, high = BoxDecompositionList(*boxes).get_hypercell_bounds()
         # Infinite ends would have gradients that are no numbers.
-        self._low, self._high = low, high.clamp_max(_FARTHEST)
+        high = high.clamp_max(_FARTHEST)
+        self._empty = (high <= low).any(-1)
+        self._edges = [_Edges.of(low[..., place], high[..., place]) for place in range(len(posteriors))]
 
     def values(self, rows: Tensor) -> Tensor:
         total = torch.zeros((), dtype=rows.dtype)
-        for objective, (posterior, drawn) in enumerate(zip(self._posteriors, self._white, strict=True)):
+        for posterior, drawn, edges in zip(self._posteriors, self._white, self._edges, strict=True):
             white, deviation = posterior.project(rows)
-            mean = posterior.prior_mean + white.T @ drawn
-            low, high = self._low[..., objective], self._high[..., objective]
-            total = total + _log_reach(mean[:, :, None], deviation[:, None, None], low, high)
-        total = total.where((self._high > self._low).all(-1), -math.inf)
+            total = total + edges.log_reach(posterior.prior_mean + white.T @ drawn, deviation)
+        total = total.where(~self._empty, -math.inf)
         return total.flatten(1).logsumexp(1) - math.log(total.shape[1])
 
 
-def _log_reach(mean: Tensor, deviation: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Return the logarithm of a normal value's expected reach into [low, high], the mean of max(min(f, high) - low, 0).
+@dataclass(frozen=True)
+class _Edges:
+    """The ends of all cells in one objective; each edge that several cells of a draw share is there once.
 
-    It is the expected improvement on `low` minus that on `high`.
+    `values` and `draws`: [e], of each edge. `low` and `high`: [draws * cells], the places of the cells' ends.
     """
-    above_low = log_improvement_of(((mean - low) / deviation).clamp(-_FARTHEST, _FARTHEST))
-    above_high = log_improvement_of(((mean - high) / deviation).clamp(-_FARTHEST, _FARTHEST))
-    share = (above_high - above_low).exp()
-    return above_low + (1.0 - share).clamp_min(_LEAST_SHARE).log() + deviation.log()
+
+    values: Tensor
+    draws: Tensor
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, low: Tensor, high: Tensor) -> _Edges:
+        """Return the edges of cells from `low` to `high`, [draws, cells]."""
+        draws = torch.arange(len(low), dtype=low.dtype)[:, None].expand_as(low)
+        ends = torch.stack([torch.stack([draws, draws]), torch.stack([low, high])]).flatten(1)
+        (draw, value), places = torch.unique(ends, dim=1, return_inverse=True)
+        first, last = places.reshape(2, -1)
+        return cls(value, draw.long(), first, last)
+
+    def log_reach(self, mean: Tensor, deviation: Tensor) -> Tensor:
+        """Return the logarithms of a normal value's expected reach into each cell, [b, draws, cells].
+
+        The reach of f is max(min(f, high) - low, 0); its mean is the expected improvement on `low` minus that on
+        `high`. `mean`: [b, draws]. `deviation`: [b].
+        """
+        z = (mean.index_select(1, self.draws) - self.values) / deviation[:, None]
+        improvements = log_improvement_of(z.clamp(-_FARTHEST, _FARTHEST))
+        above_low, above_high = (improvements.index_select(1, places) for places in (self.low, self.high))
+        share = (above_high - above_low).exp()
+        reach = above_low + (1.0 - share).clamp_min(_LEAST_SHARE).log() + deviation.log()[:, None]
+        return reach.reshape(*mean.shape, -1)
 
 
 def _inferred(expected: FloatArray) -> FloatArray:

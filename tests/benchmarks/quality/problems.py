@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -144,6 +144,11 @@ def _of(
     return Case(name, *made, noise, batch, least=least)
 
 
+def _wide(case: Case) -> Case:
+    """Return the problem with batches of 32 and a budget of four of them."""
+    return replace(case, batch=32, budget=128)
+
+
 def development() -> list[Case]:
     """Return the problems for development."""
     box, stepped = functions.box, functions.stepped
@@ -188,4 +193,13 @@ def reported() -> list[Case]:
         _of("styblinski8", box(functions.styblinski, 8, -4.4, 5.3)),
         _mixed("mixed 10-d", 4, (3, 3, 2, 2), QUIET),
         _of("ackley20, batches of 8", box(functions.ackley, 20, -7, 11), QUIET, 8),
+        _wide(
+            _of(
+                "michalewicz5, 5 %, batches of 32",
+                box(functions.michalewicz, 5, 0, math.pi),
+                Noise(0.05),
+                least=-4.687658,
+            )
+        ),
+        _wide(_mixed("mixed 9-d, 10 %, batches of 32", 5, (3, 2, 2, 2), Noise(0.1))),
     ]
