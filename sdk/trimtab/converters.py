@@ -566,6 +566,7 @@ def from_pareto_verdict(message: pb.ParetoVerdict) -> ParetoVerdict:
                     )
                     for gain in one.objectives
                 ),
+                broken=one.broken,
             )
             for one in message.members
         ),

@@ -157,7 +157,8 @@ class ObjectiveGain:
     """The gain of a member of the Pareto set in one objective, with its confidence interval from `low` to `high`.
 
     `gain` is a fraction of the default's value; a positive gain is an improvement. `value` is the expected value of the
-    member, and `default` the one of the default. All of them are None if too few trials worked.
+    member, and `default` the one of the default. All of them are None if too few trials worked, or if the member breaks
+    an outcome constraint.
     """
 
     metric: str
@@ -170,11 +171,15 @@ class ObjectiveGain:
 
 @dataclass(frozen=True)
 class ParetoMember:
-    """A member of the Pareto set, which `runs` trials of the final check have measured, and its gains."""
+    """A member of the Pareto set, which `runs` trials of the final check have measured, and its gains.
+
+    `broken` of these trials broke an outcome constraint. The gains are None if at least half of them did.
+    """
 
     params: Mapping[str, float | int | str | bool]
     runs: int
     objectives: tuple[ObjectiveGain, ...]
+    broken: int = 0
 
 
 @dataclass(frozen=True)
@@ -183,9 +188,9 @@ class ParetoVerdict:
 
     `gain` is the hypervolume of the members over the default, as a fraction of the default's values: the volume of the
     union of the boxes from zero to the gains of each member. The intervals from `low` to `high`, of the hypervolume and
-    of all gains, hold at once with the `confidence` of the check. They are None if too few trials worked. `trials` is
-    the number of trials of the final check. `measured` is the number of trials of the study that were measured, and
-    `doubtful` the number of those whose timing may be wrong.
+    of all gains, hold at once with the `confidence` of the check. They are None if no member's gains are known.
+    `trials` is the number of trials of the final check. `measured` is the number of trials of the study that were
+    measured, and `doubtful` the number of those whose timing may be wrong.
 
     For example, the members that are better than the default in every objective:
 

@@ -597,7 +597,7 @@ def _pareto_verdict_message(verdict: ParetoVerdict) -> tuning_pb2.ParetoVerdict:
     )
     _set_known(message, verdict, "gain", "low", "high")
     for one in verdict.members:
-        member = message.members.add(runs=one.runs)
+        member = message.members.add(runs=one.runs, broken=one.broken)
         for name, value in one.params.items():
             set_value(member.params[name], value)
         for objective in one.objectives:

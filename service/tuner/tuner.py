@@ -296,8 +296,7 @@ class Tuner:
     def checked_members(self, best: Sequence[Configuration], policy: FinalCheck) -> ParetoVerdict:
         """Return the verdict of the final check on members of the Pareto set."""
         sides = self._sides(policy, self._compared(best))
-        found = policy.gains(sides) if best else []
-        gains = [one if side.acceptable else None for one, side in zip(found, sides[1:], strict=True)]
+        gains = policy.gains(sides) if best else []
         measured = [
             member_of(self.problem, one, side, sides[0], found)
             for one, side, found in zip(best, sides[1:], gains, strict=True)

@@ -127,15 +127,19 @@ class ObjectiveGain:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the Pareto set that the final check has measured by `runs` trials."""
+    """A member of the Pareto set that the final check has measured by `runs` trials.
+
+    `broken` of them broke an outcome constraint.
+    """
 
     params: Configuration
     runs: int
     objectives: tuple[ObjectiveGain, ...]
+    broken: int = 0
 
     @property
     def is_known(self) -> bool:
-        """Return whether enough trials worked."""
+        """Return whether enough trials worked and met the outcome constraints."""
         return all(one.gain is not None for one in self.objectives)
 
     @property
@@ -151,9 +155,9 @@ class ParetoVerdict:
     `gain` is the hypervolume of the members over the default, as a share of the default's values: the volume of the
     union of the boxes from zero to the gains of each member. The interval from `low` to `high` contains it with at
     least the confidence of the final check, and so do all intervals of the members' gains at once. All three are None
-    if too few trials worked. PROVEN: at least one member is better than the default in every objective. `trials` is
-    the number of trials of the final check, `measured` the number of all trials with a value, and `doubtful` the number
-    of those with a doubtful timing. `confidence` is the level of the intervals.
+    if no member's gains are known. PROVEN: at least one member is better than the default in every objective. `trials`
+    is the number of trials of the final check, `measured` the number of all trials with a value, and `doubtful` the
+    number of those with a doubtful timing. `confidence` is the level of the intervals.
     """
 
     level: Level
@@ -245,19 +249,18 @@ def member_of(
 ) -> Member:
     """Return a member of the Pareto set with its gains over the default.
 
-    `gains`: None if too few trials worked, or if the member breaks an outcome constraint.
+    `gains`: None if too few trials worked. They are unknown, too, if the member breaks an outcome constraint.
     """
-    runs = side.runs
-    if gains is None:
+    if gains is None or not side.acceptable:
         unknown = tuple(ObjectiveGain(metric, None, None, None, None, None) for metric in problem.metrics)
-        return Member(configuration, runs, unknown)
+        return Member(configuration, side.runs, unknown, side.broken)
     signs, found = problem.signs().tolist(), []
     columns = zip(*(default.values or default.doubtful), strict=True)
     for metric, sign, column, gain in zip(problem.metrics, signs, columns, gains, strict=True):
         before = sign * statistics.median(column)
         value = before - sign * gain.estimate * abs(before)
         found.append(ObjectiveGain(metric, value, before, gain.estimate, gain.low, gain.high))
-    return Member(configuration, runs, tuple(found))
+    return Member(configuration, side.runs, tuple(found), side.broken)
 
 
 def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -> ParetoVerdict:
@@ -268,8 +271,11 @@ def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -
     """
     known = [one.objectives for one in members if one.is_known]
     if members and not known:
-        text = "not yet known: too few trials of the final check worked"
-        return ParetoVerdict(Level.UNKNOWN, text, None, None, None, trials, tuple(members), confidence=confidence)
+        level, text = Level.UNKNOWN, "not yet known: too few trials of the final check worked"
+        if all(2 * one.broken >= max(one.runs, 1) for one in members):
+            level = Level.NO_GAIN
+            text = "no gain to use: in the final check, all members of the Pareto set broke an outcome constraint"
+        return ParetoVerdict(level, text, None, None, None, trials, tuple(members), confidence=confidence)
     gain, low, high = (
         volume([[getattr(one, end) for one in objectives] for objectives in known]) for end in ("gain", "low", "high")
     )
@@ -298,7 +304,9 @@ def stored_verdict(
     for one in stored["members"]:
         params = present(one["params"])
         if params is not None:
-            found.append(Member(params, one["runs"], tuple(ObjectiveGain(**gain) for gain in one["objectives"])))
+            gains = tuple(ObjectiveGain(**gain) for gain in one["objectives"])
+            # An earlier version of the service has not stored the broken runs.
+            found.append(Member(params, one["runs"], gains, one.get("broken", 0)))
     if stored["members"] and not found:
         return None
     return conclude_pareto(found, stored["confidence"], stored["trials"])

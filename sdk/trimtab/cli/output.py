@@ -293,7 +293,8 @@ def _print_members(study: "Study", verdict: "ParetoVerdict") -> None:
     rows = table("runs", *(objective.metric for objective in study.objectives), *names)
     for one in verdict.members:
         values = [Text(shown(one.params.get(name, ""))) for name in names]
-        rows.add_row(str(one.runs), *(_gain(gain) for gain in one.objectives), *values)
+        runs = f"{one.runs}, {one.broken} broke a constraint" if one.broken else str(one.runs)
+        rows.add_row(runs, *(_gain(gain) for gain in one.objectives), *values)
     out.print(rows)
 
 

@@ -1,17 +1,20 @@
-"""The Pareto set of a noisy study by a posterior."""
+"""The Pareto set of a noisy study by a posterior, and the final check of its members."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from service.core import estimates
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
-from service.core.space import FloatParameter, Space
+from service.core.space import Configuration, FloatParameter, IntParameter, Space
 from service.core.trial import TrialRecord
+from service.policies.check import FinalCheck
 from service.tuner.method import Method
 from service.tuner.recommendation import ParetoSet
 from service.tuner.tuner import Tuner
+from service.tuner.verdict import Level, stored_verdict
 
 
 def test_the_pareto_set_of_a_noisy_study_is_not_that_of_lucky_runs() -> None:
@@ -41,3 +44,39 @@ def test_the_pareto_set_of_a_noisy_study_is_not_that_of_lucky_runs() -> None:
     firsts = [values[0] for values in found.values]
     assert firsts == sorted(firsts)
     assert np.abs(np.array(firsts) - [1 + float(one["x"]) for one in found.configurations]).max() < 0.15
+
+
+@pytest.mark.parametrize(
+    ("broken", "level", "text"),
+    [
+        ((1, 2), Level.NO_GAIN, "no gain to use: in the final check, all members of the Pareto set broke"),
+        ((1,), Level.PROVEN, "better in every objective"),
+        ((), Level.PROVEN, "better in every objective"),
+    ],
+)
+def test_members_that_break_an_outcome_constraint_have_no_gain(
+    broken: tuple[int, ...], level: Level, text: str
+) -> None:
+    problem = Problem.build(
+        Space.build([IntParameter("n", 0, 2, default=0)]),
+        [Objective("a", "minimize"), Objective("b", "minimize")],
+        outcome_constraints=["c <= 1"],
+    )
+    policy = FinalCheck()
+    tuner = Tuner(problem, Method(algorithm="random", final_check=policy))
+    members: list[Configuration] = [{"n": 1}, {"n": 2}]
+    random = np.random.default_rng(0)
+    number = 0
+    while found := tuner.check(members, 1):
+        number += 1
+        n = int(found[0]["n"])
+        metrics = dict(zip(("a", "b"), ((2 if n == 0 else 1) + random.normal(0, 0.01, 2)).tolist(), strict=True))
+        metrics["c"] = 2.0 if n in broken else 0.0
+        tuner.update([TrialRecord(number, found[0], TrialState.COMPLETED, metrics, origin="check")])
+    verdict = tuner.checked_members(members, policy)
+    assert verdict.level is level
+    assert verdict.text.startswith(text)
+    for one in verdict.members:
+        assert one.is_known == (one.params["n"] not in broken)
+        assert one.broken == (0 if one.is_known else one.runs)
+    assert stored_verdict(verdict.to_json(), dict) == verdict

@@ -20,5 +20,6 @@ it("is made from its code and numbers in another language", () => {
   expect(text({ level: "not yet known", code: "unrepeated", low: null, high: null })).toBe("not yet known: too few measurements were repeated to know the noise");
   expect(text({ level: "no measurable gain", code: "breaks_constraint" })).toBe("no gain to use: runs of the final check broke an outcome constraint");
   expect(text({ code: "of a newer service" })).toBe(`proven: ${verdict.text}`);
+  expect(text({ members: [{}], level: "no measurable gain", gain: null })).toContain("all members of the Pareto set broke an outcome constraint");
   expect(text({ members: [], level: "no measurable gain" })).toBe("no measurable gain: the default is the best in every objective");
 });

@@ -21,7 +21,8 @@ function sentence(verdict: Verdict | Several): string {
   if ("members" in verdict) {
     if (level === "not yet known") return t`not yet known: too few trials of the final check worked`;
     if (verdict.members.length === 0) return t`no measurable gain: the default is the best in every objective`;
-    if (level === "proven") return `${t`better in every objective: hypervolume ${gain === null ? "" : formatGain(gain)}`}${ends}`;
+    if (gain === null) return t`no gain to use: in the final check, all members of the Pareto set broke an outcome constraint`;
+    if (level === "proven") return `${t`better in every objective: hypervolume ${formatGain(gain)}`}${ends}`;
     return `${t`no measurable gain in every objective at once: hypervolume`}${ends}`;
   }
   switch (verdict.code) {

@@ -201,7 +201,10 @@ class VerdictSerializer(serializers.Serializer[Any]):
 
 
 class ObjectiveGainSerializer(serializers.Serializer[Any]):
-    """The gain of a member of the Pareto set in one objective. All numbers are null if too few trials worked."""
+    """The gain of a member of the Pareto set in one objective.
+
+    All numbers are null if too few trials worked, or if the member breaks an outcome constraint.
+    """
 
     metric = serializers.CharField()
     value = serializers.FloatField(allow_null=True, help_text="Expected value of the member.")
@@ -216,6 +219,7 @@ class ParetoMemberSerializer(serializers.Serializer[Any]):
 
     params = ConfigurationField()
     runs = serializers.IntegerField(help_text="Number of trials of the final check that measured it.")
+    broken = serializers.IntegerField(help_text="Number of them that broke an outcome constraint.")
     objectives = ObjectiveGainSerializer(many=True)
 
 
@@ -227,7 +231,7 @@ class ParetoVerdictSerializer(serializers.Serializer[Any]):
     gain = serializers.FloatField(
         allow_null=True,
         help_text="Hypervolume of the members over the default, as a share of the default's values: the volume of the "
-        "union of the boxes from zero to each member's gains. Null if too few trials worked.",
+        "union of the boxes from zero to each member's gains. Null if no member's gains are known.",
     )
     low = serializers.FloatField(allow_null=True, help_text="Interval of the hypervolume, from low to high.")
     high = serializers.FloatField(allow_null=True)

@@ -19,6 +19,7 @@ const verdict: NonNullable<Analysis["pareto_verdict"]> = {
     {
       params: { n: 8, huge: false },
       runs: 5,
+      broken: 0,
       objectives: [
         { metric: "seconds", value: 8, default: 10, gain: 0.2, low: 0.1, high: 0.25 },
         { metric: "watts", value: 11, default: 10, gain: -0.1, low: -0.3, high: 0.01 },
@@ -27,6 +28,13 @@ const verdict: NonNullable<Analysis["pareto_verdict"]> = {
     {
       params: { n: 4, huge: true },
       runs: 1,
+      broken: 0,
+      objectives: ["seconds", "watts"].map((metric) => ({ metric, value: null, default: null, gain: null, low: null, high: null })),
+    },
+    {
+      params: { n: 2, huge: true },
+      runs: 6,
+      broken: 4,
       objectives: ["seconds", "watts"].map((metric) => ({ metric, value: null, default: null, gain: null, low: null, high: null })),
     },
   ],
@@ -50,6 +58,7 @@ it("shows each member's changes and gains, and only a proven gain in green", () 
   expect(rows.map((row) => row.slice(0, 4))).toEqual([
     ["n 8", "20.0 % (10.0 to 25.0 %)8 s", "−10.0 % (−30.0 to 1.0 %)11 W", "5"],
     ["huge true", "too few measurements", "too few measurements", "1"],
+    ["n 2, huge true", "no gain to use", "no gain to use", "6 (4 broke a constraint)"],
   ]);
   const colours = [...place.querySelectorAll("tbody td")].map((cell) => cell.className);
   expect(colours.filter((name) => name.includes("good"))).toHaveLength(1);

@@ -34,9 +34,12 @@ export function ParetoMembers({ verdict, spec, standard }: { verdict: ParetoVerd
               <tr key={JSON.stringify(one.params)}>
                 <th scope="row">{changesText(one, names, standard)}</th>
                 {one.objectives.map((gain, place) => (
-                  <Gain key={gain.metric} gain={gain} unit={unitOf(spec.objectives[place] ?? gain)} />
+                  <Gain key={gain.metric} gain={gain} unit={unitOf(spec.objectives[place] ?? gain)} broken={one.broken} />
                 ))}
-                <td>{one.runs}</td>
+                <td>
+                  {one.runs}
+                  {one.broken > 0 && <span className={styles.soft}> ({t`${one.broken} broke a constraint`})</span>}
+                </td>
                 <td>
                   <CopyButton label={t`Copy as JSON`} text={JSON.stringify(one.params, null, 2)} />
                 </td>
@@ -52,8 +55,9 @@ export function ParetoMembers({ verdict, spec, standard }: { verdict: ParetoVerd
   );
 }
 
-function Gain({ gain, unit }: { gain: ObjectiveGain; unit: string }) {
-  if (gain.gain === null || gain.low === null || gain.high === null) return <td className={styles.soft}>{t`too few measurements`}</td>;
+function Gain({ gain, unit, broken }: { gain: ObjectiveGain; unit: string; broken: number }) {
+  if (gain.gain === null || gain.low === null || gain.high === null)
+    return <td className={styles.soft}>{broken > 0 ? t`no gain to use` : t`too few measurements`}</td>;
   return (
     <td className={gain.low > 0 ? styles.good : gain.high < 0 ? styles.bad : ""}>
       {formatGain(gain.gain)} <span className={styles.soft}>({formatGainInterval(gain)})</span>
