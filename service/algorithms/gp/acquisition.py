@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction, _log_ei_helper
+from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 from torch.special import log_ndtr
@@ -27,6 +28,10 @@ _STEEPER = 20.0
 
 class Analytic(AnalyticAcquisitionFunction):
     """BoTorch's kind of function that has a closed form for one more configuration; a larger value is better."""
+
+    def __init__(self, model: Model) -> None:
+        """`model`: that of one objective, or of all."""
+        super().__init__(model, allow_multi_output=True)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type] # It expects a method of the base class.
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - the name in BoTorch

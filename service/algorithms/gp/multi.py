@@ -117,7 +117,7 @@ class LogHypervolumeImprovement(Analytic):
         draws: int,
         random: np.random.Generator,
     ) -> None:
-        super().__init__(ModelListGP(*(posterior.model for posterior in posteriors)), allow_multi_output=True)
+        super().__init__(ModelListGP(*(posterior.model for posterior in posteriors)))
         self._posteriors = posteriors
         pairs = [posterior.drawn(draws, random) for posterior in posteriors]
         self._white = [white for white, _ in pairs]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import BotorchError
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError, OptimizationGradientError
 from botorch.optim.optimize import optimize_acqf, optimize_acqf_discrete
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 
@@ -21,8 +21,9 @@ from service.core.encoding import FloatArray
 CONTINUOUS, MIXED, DISCRETE = (
     one.__name__ for one in (optimize_acqf, optimize_acqf_mixed_alternating, optimize_acqf_discrete)
 )
-# Errors of this package and of BoTorch if a matrix is not positive definite or a function has no numbers.
-NUMERICAL = (ArithmeticError, BotorchError)
+# Errors of this package and of BoTorch if a matrix is not positive definite or a function has no numbers. BoTorch's
+# other errors mean a wrong call, which random suggestions must not hide.
+NUMERICAL = (ArithmeticError, CandidateGenerationError, InputDataError, OptimizationGradientError)
 # A search along continuous columns. More steps do not improve the suggestions, and a step that gains less than 1e-4 of
 # the value is the last: with four outcome constraints, this halves the evaluations (84 to 47 on 28 histories) and loses
 # 0.008 of the logarithm of the improvement on average.

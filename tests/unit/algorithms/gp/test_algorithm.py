@@ -128,6 +128,26 @@ def test_improvement_per_second_prefers_short_trials_where_they_are_as_good() ->
     assert max(value for _, value in weighed) < 1.01
 
 
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("metrics", [2, 5])
+def test_improvement_per_second_prefers_short_trials_with_several_objectives(metrics: int, limited: bool) -> None:
+    limits = ["f0 <= 10"] if limited else []
+    objectives = [Objective(f"f{place}", "minimize") for place in range(metrics)]
+    what = Problem.build(Space.build(SQUARE), objectives, outcome_constraints=limits)
+    history = []
+    for place, (x, y) in enumerate(product(np.linspace(0, 1, 4), repeat=2), start=1):
+        # All values depend on x alone, so that y determines only the time.
+        made = trial(place, {"x": float(x), "y": float(y)}, *(abs(x - goal) for goal in np.linspace(0, 1, metrics)))
+        history.append(replace(made, seconds=float(10 ** (1 + 2 * y))))
+    times = {}
+    for per_second in (True, False):
+        gp = algorithm(what, per_second=per_second)
+        gp.update(history)
+        batch = gp.suggest(4, cursor=0)
+        times[per_second] = statistics.mean(float(one["y"]) for one in batch.configurations)
+    assert times[True] < min(0.2, times[False])
+
+
 def test_improvement_per_second_needs_no_known_times() -> None:
     what, history = problem(SQUARE), measured(12)
     gp = algorithm(what, per_second=True)
