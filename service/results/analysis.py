@@ -23,7 +23,7 @@ from service.core.context import context_key
 from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
 from service.core.pareto import front
-from service.core.problem import Goal, Objective, Problem
+from service.core.problem import Goal, Problem
 from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
@@ -76,7 +76,8 @@ class ObjectiveProgress:
     `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. The interval
     from `gain_low` to `gain_high` contains the gain with a confidence of 95 %; None while nothing is known about the
     noise, and with several objectives until a final check is over. The numbers are those of the verdict; with several
-    objectives, of the checked member of the Pareto set that is best in this one. `noise` is a robust standard deviation
+    objectives, of the checked member of the Pareto set that is best in this one, and before the check those that a
+    model expects of the set's best. `noise` is a robust standard deviation
     of one measurement; None if no configuration was measured twice.
     """
 
@@ -282,13 +283,15 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Found, int] | None) 
             verdict, measured=len(memory.numbers), doubtful=memory.doubtful, effects=_effects(study, recommended)
         )
     pareto_verdict = _pareto_verdict(study, memory)
+    expected = stored[0] if stored is not None and isinstance(stored[0], ParetoSet) else None
     return Analysis(
         revision=memory.revision,
         default_params=default_params,
         default=before,
         best=best,
         objectives=[
-            _progress(objective, memory, before, best, verdict or pareto_verdict) for objective in problem.objectives
+            _progress(problem, place, memory, before, best, verdict or pareto_verdict, expected)
+            for place in range(len(problem.objectives))
         ],
         recommendation=recommended,
         verdict=verdict,
@@ -459,22 +462,34 @@ def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
 
 
 def _progress(
-    objective: Objective,
+    problem: Problem,
+    place: int,
     memory: _Memory,
     default: ConfigurationSummary | None,
     best: Sequence[ConfigurationSummary],
     verdict: Verdict | ParetoVerdict | None,
+    expected: ParetoSet | None = None,
 ) -> ObjectiveProgress:
+    """Return the progress of the objective at this place.
+
+    The best run of several would promise too much under noise. So without a verdict's numbers, those of the `expected`
+    Pareto set count, and the medians only without it.
+    """
+    objective = problem.objectives[place]
     metric = objective.metric
     noise = replicate_deviation(_replicates(memory, metric))
     found = verdict.best_in(metric) if isinstance(verdict, ParetoVerdict) else verdict
     if found is not None:
-        values = (found.default, found.value, found.gain, found.low, found.high)
-        return ObjectiveProgress(metric, objective.goal, objective.unit, *values, noise)
+        numbers = (found.default, found.value, found.gain, found.low, found.high)
+        return ObjectiveProgress(metric, objective.goal, objective.unit, *numbers, noise)
     sign = 1 if objective.goal == "minimize" else -1
-    leader = min(best, key=lambda measured: sign * measured.metrics[metric], default=None)
-    reached = None if leader is None else leader.metrics[metric]
-    start = None if default is None else default.metrics[metric]
+    if expected is None:
+        start = None if default is None else default.metrics[metric]
+        values = [one.metrics[metric] for one in best]
+    else:
+        start = None if expected.default is None else expected.default[place]
+        values = [one[place] for one in expected.values]
+    reached = min(values, key=lambda value: sign * value, default=None)
     gain = None
     if start is not None and reached is not None and start != 0:
         gain = sign * (start - reached) / abs(start)

@@ -19,6 +19,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import tuners
 from service.trials.continuing import check_study
+from service.trials.models import DesignerState
 from service.trials.tell import add_trial, complete_trial, fail_trial, finish
 from service.tuner.verdict import ParetoVerdict
 from tests.factories.domain import make_execution
@@ -284,3 +285,28 @@ def test_an_aborted_check_leaves_no_verdict(principal: Principal) -> None:
     ask(principal, name)
     update_state(principal, name, "ABORTED")
     assert analyse(principal, get(principal, name)).pareto_verdict is None
+
+
+def test_before_a_check_the_gains_are_those_that_the_model_expects(principal: Principal) -> None:
+    name = several(principal, algorithm={"name": "gp"}, noisy=True, resampling={"name": "none"})
+    lucky = 5
+
+    def measured(trial: Trial) -> dict[str, float]:
+        # Nothing depends on the parameters, so that the best run is luck.
+        return {"seconds": 10.0 - 4.0 * (trial.number == lucky) + 0.1 * (trial.number % 3), "rate": 50.0}
+
+    for _ in range(12):
+        (trial,) = ask(principal, name)
+        complete_trial(principal, name, trial.number, metrics=measured(trial))
+    work(principal)
+    found = analyse(principal, get(principal, name))
+    seconds, rate = found.objectives
+    stored = access.rows(DesignerState, principal).get(study_id=get(principal, name).pk).recommendation
+    assert stored is not None
+    assert seconds.best == min(values[0] for values in stored["values"])
+    assert rate.best == max(values[1] for values in stored["values"])
+    assert (seconds.default, rate.default) == tuple(stored["default"])
+    assert seconds.best is not None
+    assert seconds.best > 6.5, "the lucky run is not what the configuration would show again"
+    assert seconds.gain == pytest.approx((stored["default"][0] - seconds.best) / stored["default"][0])
+    assert (seconds.gain_low, seconds.gain_high) == (None, None)

@@ -19,7 +19,8 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
           key={objective.metric}
           objective={objective}
           level={analysis.verdict?.level}
-          isUsable={analysis.verdict?.code !== "breaks_constraint"}
+          isUsable={!breaksConstraint(analysis)}
+          isEstimated={isEstimated(objective, analysis, study.spec.noisy ?? true)}
         />
       ))}
       {analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
@@ -44,20 +45,39 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
 
 type Level = NonNullable<Analysis["verdict"]>["level"];
 
-function Objective({ objective, level, isUsable }: { objective: ObjectiveProgress; level: Level | undefined; isUsable: boolean }) {
-  const { metric, goal, gain, best, default: start } = objective;
+/** Return whether all that the final check compared with the default broke an outcome constraint. */
+function breaksConstraint({ verdict, pareto_verdict: several }: Analysis): boolean {
+  return verdict?.code === "breaks_constraint" || (several?.level === "no measurable gain" && several.gain === null);
+}
+
+/** Return whether an objective's gain is not yet known, but estimated. With several objectives it is before the final check. */
+function isEstimated({ gain_low: low }: ObjectiveProgress, { verdict }: Analysis, isNoisy: boolean): boolean {
+  return verdict === null ? isNoisy && low === null : verdict.level === "not yet known";
+}
+
+interface ObjectiveProps {
+  objective: ObjectiveProgress;
+  level: Level | undefined;
+  isUsable: boolean;
+  isEstimated: boolean;
+}
+
+function Objective({ objective, level, isUsable, isEstimated: estimated }: ObjectiveProps) {
+  const { metric, goal, gain, gain_low: low, gain_high: high, best, default: start } = objective;
   const unit = unitOf(objective);
+  // Several objectives have no level of their own.
+  const isOpen = level === undefined ? low !== null && high !== null && low < high && low <= 0 && high >= 0 : level === "no measurable gain" && gain !== 0;
   const factor = formatFactor(objective);
   const tone = gain === null ? "" : gain > 0 && level === "proven" ? styles.good : gain < 0 ? styles.bad : "";
   return (
     <div className={styles.objective}>
       <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
-      {level === "no measurable gain" && gain !== 0 ? (
+      {isOpen || !isUsable ? (
         <p className={styles.gain}>{isUsable ? t`No measurable gain` : t`Breaks a constraint`}</p>
       ) : (
         <p className={`${styles.gain} ${tone}`}>
           {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
-          {gain === null || gain === 0 ? null : <span className={styles.word}> {wordFor(gain, level)}</span>}{" "}
+          {gain === null || gain === 0 ? null : <span className={styles.word}> {wordFor(gain, estimated)}</span>}{" "}
           {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
         </p>
       )}
@@ -75,8 +95,8 @@ function Objective({ objective, level, isUsable }: { objective: ObjectiveProgres
   );
 }
 
-function wordFor(gain: number, level: Level | undefined): string {
-  if (level === "not yet known") return gain > 0 ? t`better, estimated` : t`worse, estimated`;
+function wordFor(gain: number, estimated: boolean): string {
+  if (estimated) return gain > 0 ? t`better, estimated` : t`worse, estimated`;
   return gain > 0 ? t`better` : t`worse`;
 }
 
