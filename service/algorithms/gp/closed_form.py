@@ -110,6 +110,7 @@ class Evidence:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=list(zip(self.prior.low, self.prior.high, strict=True)),
+                # With 1e-7, a third more evaluations gain nothing (tests/benchmarks/README.md).
                 options={"maxiter": iterations, "ftol": 1e-5, "gtol": 1e-3},
             )
             if math.isfinite(found.fun) and np.isfinite(found.x).all() and -found.fun > best_value:
