@@ -90,7 +90,9 @@ class ObjectiveSerializer(serializers.Serializer[Any]):
     default = serializers.FloatField(
         allow_null=True, help_text="Value of the default configuration; null before it was measured."
     )
-    best = serializers.FloatField(allow_null=True, help_text="Value of the best configuration (of the Pareto set).")
+    best = serializers.FloatField(
+        allow_null=True, help_text="Value of the best configuration (of the Pareto set); expected, if a model knows it."
+    )
     gain = serializers.FloatField(
         allow_null=True, help_text="0.25: better than the default by a quarter, in the direction of the goal."
     )
