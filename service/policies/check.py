@@ -89,6 +89,11 @@ class CheckResult:
         return cls(data["text"], *numbers, data.get("known", True), data.get("acceptable", True))
 
 
+def mostly_acceptable(broken: int, runs: int) -> bool:
+    """Return whether more than half of the runs met the outcome constraints, which `broken` of them broke."""
+    return 2 * broken < max(runs, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """The check's trials of one configuration: the default, the best one or a member of the Pareto set.
@@ -112,7 +117,7 @@ class Side:
     @property
     def acceptable(self) -> bool:
         """Return whether more than half of the runs met the outcome constraints."""
-        return 2 * self.broken < max(self.runs, 1)
+        return mostly_acceptable(self.broken, self.runs)
 
     @property
     def begun(self) -> int:

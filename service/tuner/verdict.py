@@ -10,7 +10,7 @@ from typing import Any
 
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.policies.check import CheckResult, Side, interval_text, percent_text, word_for
+from service.policies.check import CheckResult, Side, interval_text, mostly_acceptable, percent_text, word_for
 from service.policies.members import volume
 from service.policies.noise import Gain
 from service.tuner.effects import Effects
@@ -272,7 +272,7 @@ def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -
     known = [one.objectives for one in members if one.is_known]
     if members and not known:
         level, text = Level.UNKNOWN, "not yet known: too few trials of the final check worked"
-        if all(2 * one.broken >= max(one.runs, 1) for one in members):
+        if not any(mostly_acceptable(one.broken, one.runs) for one in members):
             level = Level.NO_GAIN
             text = "no gain to use: in the final check, all members of the Pareto set broke an outcome constraint"
         return ParetoVerdict(level, text, None, None, None, trials, tuple(members), confidence=confidence)

@@ -32,6 +32,12 @@ const verdict: NonNullable<Analysis["pareto_verdict"]> = {
       objectives: ["seconds", "watts"].map((metric) => ({ metric, value: null, default: null, gain: null, low: null, high: null })),
     },
     {
+      params: { n: 16, huge: false },
+      runs: 3,
+      broken: 1,
+      objectives: ["seconds", "watts"].map((metric) => ({ metric, value: null, default: null, gain: null, low: null, high: null })),
+    },
+    {
       params: { n: 2, huge: true },
       runs: 6,
       broken: 4,
@@ -58,6 +64,7 @@ it("shows each member's changes and gains, and only a proven gain in green", () 
   expect(rows.map((row) => row.slice(0, 4))).toEqual([
     ["n 8", "20.0 % (10.0 to 25.0 %)8 s", "−10.0 % (−30.0 to 1.0 %)11 W", "5"],
     ["huge true", "too few measurements", "too few measurements", "1"],
+    ["n 16", "too few measurements", "too few measurements", "3 (1 broke a constraint)"],
     ["n 2, huge true", "no gain to use", "no gain to use", "6 (4 broke a constraint)"],
   ]);
   const colours = [...place.querySelectorAll("tbody td")].map((cell) => cell.className);

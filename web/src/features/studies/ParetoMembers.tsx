@@ -34,7 +34,7 @@ export function ParetoMembers({ verdict, spec, standard }: { verdict: ParetoVerd
               <tr key={JSON.stringify(one.params)}>
                 <th scope="row">{changesText(one, names, standard)}</th>
                 {one.objectives.map((gain, place) => (
-                  <Gain key={gain.metric} gain={gain} unit={unitOf(spec.objectives[place] ?? gain)} broken={one.broken} />
+                  <Gain key={gain.metric} gain={gain} unit={unitOf(spec.objectives[place] ?? gain)} isBroken={one.broken > 0 && 2 * one.broken >= one.runs} />
                 ))}
                 <td>
                   {one.runs}
@@ -55,9 +55,10 @@ export function ParetoMembers({ verdict, spec, standard }: { verdict: ParetoVerd
   );
 }
 
-function Gain({ gain, unit, broken }: { gain: ObjectiveGain; unit: string; broken: number }) {
+/** Show a gain. `isBroken`: at least half of the member's runs broke an outcome constraint. */
+function Gain({ gain, unit, isBroken }: { gain: ObjectiveGain; unit: string; isBroken: boolean }) {
   if (gain.gain === null || gain.low === null || gain.high === null)
-    return <td className={styles.soft}>{broken > 0 ? t`no gain to use` : t`too few measurements`}</td>;
+    return <td className={styles.soft}>{isBroken ? t`no gain to use` : t`too few measurements`}</td>;
   return (
     <td className={gain.low > 0 ? styles.good : gain.high < 0 ? styles.bad : ""}>
       {formatGain(gain.gain)} <span className={styles.soft}>({formatGainInterval(gain)})</span>
