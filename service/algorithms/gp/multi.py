@@ -31,8 +31,9 @@ from service.core.problem import Problem
 
 # The number of the volume's cells grows fast with the objectives. With more objectives than this, weightings are used.
 _MOST_OBJECTIVES = 4
-_BASELINE = 24
-_DRAWS = 16
+# The most configurations whose values are drawn, and the draws. With three objectives, most of 60 trials are in the
+# Pareto set. There, 64 and 8 lead to sets as good as those of 24 and 16, in 48 in place of 69 s of CPU.
+_OF_TWO, _OF_MORE = (24, 16), (64, 8)
 # The distance of an inferred reference point beyond the worst of the Pareto set, in spans of the set.
 _BEYOND_WORST = 0.1
 _BEYOND_BEST = 0.5
@@ -91,12 +92,13 @@ def hypervolume(
             [one.scale.apply(np.array([value])) for one, value in zip(processes, settings.reference, strict=True)]
         )
     # Without noise the values of all measured configurations are known.
-    uncertain = incumbents[_fronts_first(expected)][:_BASELINE] if settings.noisy else incumbents[:0]
+    most, draws = _OF_TWO if len(processes) == 2 else _OF_MORE
+    uncertain = incumbents[_fronts_first(expected)][:most] if settings.noisy else incumbents[:0]
     return LogHypervolumeImprovement(
         [one.posterior(np.vstack([uncertain, running])) for one in processes],
         known=expected[:0] if settings.noisy else expected,
         reference=worst,
-        draws=_DRAWS,
+        draws=draws,
         random=random,
     )
 
