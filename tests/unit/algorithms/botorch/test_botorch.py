@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from botorch import optim
+from botorch.acquisition.multi_objective import logei
 from botorch.optim import optimize_mixed
 
 from service.algorithms import registry
@@ -130,6 +131,7 @@ def test_several_objectives_and_an_outcome_constraint(
     (one,) = create(problem, trials, **given).suggest(1, cursor=0).configurations
     assert problem.space.validate(one) == one
     assert not caplog.records
+    assert logei._C is None, "BoTorch has compiled a kernel"
 
 
 @pytest.mark.parametrize(
