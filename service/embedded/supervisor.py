@@ -141,7 +141,8 @@ class Supervisor:
         announce = [*PYTHON, "service.embedded.announce", console, address]
         self._run_once("announce", announce, environment, None)
         # These start last, because importing PyTorch would slow the start of the others. Operations wait meanwhile.
-        self._add(self._child("beat", service_command("beat"), environment))
+        # Nobody waits for a periodic task, so its queue need not be read as often as that of the computations.
+        self._add(self._child("beat", service_command("beat"), environment | {"TRIMTAB_POLLING_SECONDS": "0.2"}))
         for number in range(1, self._options.workers + 1):
             name = "worker" if self._options.workers == 1 else f"worker-{number}"
             # All workers of earlier runs are gone too, and this one replaces the one of its number.

@@ -322,6 +322,9 @@ def load(root: Path, urls: Path, seconds: int, cpus: Sequence[int]) -> Mapping[s
     if done.returncode or found is None:
         raise MachineError(f"siege ended with {done.returncode}:\n{done.stdout[-500:]}{done.stderr[-500:]}")
     report: dict[str, float] = json.loads(found[0])
+    if not report["failed_transactions"] and not report["transactions"] and report["elapsed_time"] < 0.5 * seconds:
+        # On a busy machine, the time may be over before the first request has begun.
+        raise MachineError(f"siege ended before its first request: {found[0]}")
     if report["failed_transactions"] or not report["transactions"]:
         raise ServerError(f"requests failed: {found[0]}")
     return report
