@@ -14,7 +14,8 @@ from service.algorithms.gp.closed_form import JITTER
 from service.algorithms.gp.models import kernel_of
 from service.core.encoding import FloatArray
 
-_CHUNK = 4096
+# Few enough that intermediate results stay in the cache.
+_CHUNK = 512
 
 
 class Posterior:
