@@ -17,6 +17,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--algorithms", default="auto", help="names, such as auto,ga (default: %(default)s)")
     parser.add_argument("--studies", type=int, default=100, help="number of studies of each (default: %(default)s)")
+    parser.add_argument("--budget", type=int, choices=BUDGETS, help="only studies with this budget (default: all)")
     parser.add_argument("--calibrate", action="store_true", help="use the seeds for development; print a Calibration")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of studies at a time")
     parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"), help="file of results")
@@ -203,7 +205,9 @@ def main() -> None:
         one = recommendation.Calibration(-1, 0, 1, -1, 1)
         recommendation.BY_POSTERIOR = recommendation.AFTER_ADAPTIVE = recommendation.AFTER_CLOSING = one
     known = {(one["algorithm"], one["seed"]): one for one in _read(given.out)}
-    wanted = [(name, seed) for name in names for seed in range(first, first + given.studies)]
+    suitable = (seed for seed in count(first) if given.budget in (None, Simulated.draw(seed).budget))
+    seeds = list(islice(suitable, given.studies))
+    wanted = [(name, seed) for name in names for seed in seeds]
     with ProcessPoolExecutor(given.jobs) as pool, given.out.open("a") as file:
         missing = [one for one in wanted if one not in known]
         for record in pool.map(study, *zip(*missing, strict=True)) if missing else ():

@@ -145,6 +145,25 @@ def test_no_interval_is_given_when_the_noise_cannot_be_estimated(values: tuple[f
     assert (by_posterior(RATE, found, prediction).low is not None) is is_known
 
 
+@pytest.mark.parametrize("problem", [RATE, SECONDS])
+def test_the_interval_is_not_much_narrower_than_the_replicates_allow(problem: Problem) -> None:
+    """A model of few runs may be sure of a value, although the runs of one configuration differ."""
+    best = 9.0 if problem is RATE else 4.0
+    found = samples_of(problem, trials(problem, (1, 5.0), (1, 6.0), *((2, best * by) for by in (0.9, 1.0, 1.0, 1.1))))
+    sign = -1.0 if problem is RATE else 1.0
+
+    def width(deviation: float) -> float:
+        prediction = Prediction(sign * np.array([5.5, best]), np.array([deviation, deviation]), 1e-9)
+        recommended = by_posterior(problem, found, prediction)
+        assert recommended.configuration == {"n": 2}
+        assert recommended.low is not None
+        assert recommended.high is not None
+        return (recommended.high - recommended.low) / best
+
+    assert width(1e-9) == width(1e-3) > 0.1
+    assert width(3.0) > 2 * width(1e-3)
+
+
 def test_a_trial_that_breaks_an_outcome_constraint_is_recommended_only_if_all_do() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
 
