@@ -52,7 +52,7 @@ def left_over(data: Path) -> list[str]:
 def test_an_interrupted_demo_is_finished_and_prints_the_result_of_the_console(tmp_path: Path, browser: Browser) -> None:
     build_console()
     data = tmp_path / "data"
-    # The time limit is beyond what a busy machine needs, since without a trial besides the default there is no gain.
+    # The time limit is beyond what a busy machine needs, since a search that measures only the default has no gain.
     arguments = ("--trials", "6", "--check", "8", "--seconds", "3600")
     shown = ""
     with running(data, *arguments) as first:
