@@ -21,7 +21,8 @@ from service.policies.noise import Scale, aggregate_neighbours, believe, replica
 # With more configurations than this only the best are considered, because distances are quadratic in their number.
 _MOST = 500
 # Replicates from which the noise counts as known. A single pair may agree by chance: of 200 simulated studies of
-# `random`, 20 had one, and their intervals held in 33 %.
+# `random`, 20 had one, and their intervals held in 33 %. Without any, a model mistakes noise for shape: after 8 to 24
+# trials of 217 simulated studies of `gp`, its intervals held in 38 % of 555 cases.
 _LEAST_REPLICATES = 3
 # A model of n runs may believe in far less noise than their replicates show. So a posterior's deviation is at least the
 # standard error of the configuration's own runs, times this number / n. Without this, the intervals contained the value
@@ -159,10 +160,7 @@ def leading(problem: Problem, found: Sequence[ConfigurationSamples]) -> Sequence
 def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], prediction: Prediction) -> Recommendation:
     """Return the best of the measured configurations by `prediction`, which is of `found`, in its order."""
     best = int(prediction.best()[0])
-    # Without replicates, a model with hardly more points than lengthscales mistakes noise for shape.
-    is_enough = len(found) > len(problem.space.parameters) + 1 or any(len(one.values) > 1 for one in found)
-    is_known = not problem.noisy or is_enough
-
+    is_known = not problem.noisy or _is_repeated(found)
     scale = Scale.of([one.values for one in found])
     noise = replicate_deviation([scale.apply(one.values).tolist() for one in found]) if problem.noisy else None
     doubt = min(_DOUBTED_RUNS / sum(len(one.values) for one in found), 1.0)
@@ -243,13 +241,18 @@ def by_estimate(
     if neighbours > 0.0:
         values = aggregate_neighbours(rows, values, counts, neighbours)
     best = int(np.lexsort((raw[kept], -counts, values))[0])
-    is_known = sum(len(one.values) - 1 for one in found) >= _LEAST_REPLICATES
+    is_known = _is_repeated(found)
 
     def belief(place: int) -> Belief:
         return Belief(float(values[place]), float(beliefs.deviation[place]) if is_known else None)
 
     before = None if default is None else belief(int(np.flatnonzero(kept == default)[0]))
     return _recommendation(problem, found, int(kept[best]), belief(best), before, calibration)
+
+
+def _is_repeated(found: Sequence[ConfigurationSamples]) -> bool:
+    """Return whether enough measurements were repeated to know the noise."""
+    return sum(len(one.values) - 1 for one in found) >= _LEAST_REPLICATES
 
 
 def _place_of_default(problem: Problem, found: Sequence[ConfigurationSamples]) -> int | None:

@@ -87,7 +87,7 @@ def test_robust_against_a_slow_run_in_ten() -> None:
 
 
 def test_the_best_posterior_mean_is_recommended_with_its_interval() -> None:
-    found = samples_of(RATE, trials(RATE, (1, 5.0), (2, 9.0), (3, 7.0)))
+    found = samples_of(RATE, trials(RATE, *((1, 5.0), (2, 9.0), (3, 7.0)) * 2))
     prediction = Prediction(mean=np.array([-5.0, -6.0, -7.0]), deviation=np.array([1.0, 1.0, 0.5]), noise=1.0)
     recommended = by_posterior(RATE, found, prediction)
     assert recommended.configuration == {"n": 3}
@@ -122,7 +122,7 @@ def test_a_value_next_to_zero_has_an_interval() -> None:
     """The logarithm of such a value says nothing, and its interval would overflow."""
     space = Space.build([IntParameter("n", 1, 100, default=100)])
     problem = Problem.build(space, [Objective("seconds", "minimize")])
-    found = samples_of(problem, trials(problem, (1, 1e-9), (50, 4.0), (100, 9.0)))
+    found = samples_of(problem, trials(problem, *((1, 1e-9), (50, 4.0), (100, 9.0)) * 2))
     one = by_posterior(problem, found, Prediction(np.array([1e-9, 4.0, 9.0]), np.full(3, 0.5), 0.1))
     assert one.low is not None
     assert one.high is not None
@@ -138,7 +138,7 @@ def test_the_gain_of_the_default_itself_is_zero() -> None:
     assert found.default == found.value
 
 
-@pytest.mark.parametrize(("values", "is_known"), [((5.0,), False), ((5.0, 5.1), True)])
+@pytest.mark.parametrize(("values", "is_known"), [((5.0,), False), ((5.0, 5.1), False), ((5.0, 5.1, 4.9, 5.2), True)])
 def test_no_interval_is_given_when_the_noise_cannot_be_estimated(values: tuple[float, ...], is_known: bool) -> None:
     found = samples_of(RATE, trials(RATE, *((1, value) for value in values), (2, 9.0)))
     prediction = Prediction(mean=np.array([-5.0, -9.0]), deviation=np.array([1e-9, 1e-9]), noise=1e-9)
