@@ -13,7 +13,7 @@ from service.api import errors
 from service.api.authentication import authenticate
 from service.core.admission import Admission, Bounds
 from service.core.errors import ResourceExhausted, TrimtabError
-from service.studies.notifications import Subscription
+from service.studies.listen_notify import Subscription
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 

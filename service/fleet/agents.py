@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from service.core.errors import Conflict, Forbidden, InvalidInput, JsonValue, NotFound, ResourceExhausted
 from service.core.lifecycle import LeaseState
 from service.fleet.models import Agent, Lease
-from service.studies import notifications
+from service.studies import listen_notify
 from service.studies.specs import check_identifier, check_texts
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal, Scope
@@ -117,7 +117,7 @@ def seen(principal: Principal, agent: Agent) -> None:
     """Update the time at which an agent was last seen."""
     if agent.last_seen_at < agent.database_time - _SEEN_EVERY:
         if not is_online(agent):
-            notifications.notify_lists(principal, "agents")
+            listen_notify.notify_lists(principal, "agents")
         agent.last_seen_at = agent.database_time
         access.save(principal, agent, "last_seen_at")
 
@@ -143,7 +143,7 @@ def _update(principal: Principal, agent_id: str, values: Mapping[str, object]) -
 def _record(principal: Principal, agent: Agent, before: Mapping[str, object] | None) -> None:
     detail = {"session": agent.session_id}
     audit.record(principal, "agent.register", f"agent/{agent.agent_id}", detail, before=before, after=_outline(agent))
-    notifications.notify_lists(principal, "agents", "components")
+    listen_notify.notify_lists(principal, "agents", "components")
 
 
 def _expect_place(principal: Principal) -> None:
@@ -177,8 +177,8 @@ def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
             agent.draining = draining
             access.save(principal, agent, "draining")
             audit.record(principal, "agent.drain", f"agent/{agent_id}", {"draining": draining})
-            notifications.notify_lists(principal, "agents")
-            notifications.notify_work(principal)
+            listen_notify.notify_lists(principal, "agents")
+            listen_notify.notify_work(principal)
     return agent
 
 
@@ -197,7 +197,7 @@ def forget(principal: Principal, agent_id: str) -> None:
             raise Conflict("agent_in_use", f"Agent {agent.name!r} is online or has a trial. Stop it first.")
         access.rows(Agent, principal).filter(pk=agent.pk).delete()
         audit.record(principal, "agent.forget", f"agent/{agent_id}", {"name": agent.name})
-        notifications.notify_lists(principal, "agents", "components")
+        listen_notify.notify_lists(principal, "agents", "components")
 
 
 def is_online(agent: Agent) -> bool:

@@ -22,7 +22,7 @@ from service._gen.components.schema import Choices, Component, Parameter, Range
 from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound, ResourceExhausted, shorten
 from service.core.space import Space
 from service.fleet.models import ComponentFile
-from service.studies import notifications
+from service.studies import listen_notify
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 
@@ -108,7 +108,7 @@ def write(principal: Principal, text: str, *, after: int) -> ComponentFile:
             access.add(principal, file)
             after_it = {"number": file.number, "sha256": digest}
             audit.record(principal, "component.write", f"component/{file.name}", after=after_it)
-            notifications.notify_lists(principal, "components")
+            listen_notify.notify_lists(principal, "components")
     except IntegrityError:
         raise _changed(checked.name, number + 1) from None
     return get(principal, checked.name, number=number + 1)
@@ -136,7 +136,7 @@ def delete(principal: Principal, name: str) -> None:
         access.rows(ComponentFile, principal).filter(name=name).delete()
         before = {"number": newest.number, "sha256": newest.sha256}
         audit.record(principal, "component.delete", f"component/{name}", before=before)
-        notifications.notify_lists(principal, "components")
+        listen_notify.notify_lists(principal, "components")
 
 
 def _newest(principal: Principal, name: str) -> ComponentFile | None:

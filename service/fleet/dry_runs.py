@@ -31,7 +31,7 @@ from service.fleet.runs import check_invocation
 from service.planning.component_check import places_of
 from service.planning.plan import first_configurations
 from service.planning.warm_start import warm_start
-from service.studies import notifications
+from service.studies import listen_notify
 from service.studies.specs import Placement, parse
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
@@ -183,9 +183,9 @@ def _open(principal: Principal, question: Mapping[str, JsonValue], able: Sequenc
         if age > FRESH if age is not None else waited > 2 * PATIENCE:
             own.update(asked_at=Now(), answered_at=None, answer=None, agent="")
             row.answer, waited = None, timedelta()
-            notifications.notify_agents(principal)
+            listen_notify.notify_agents(principal)
         elif row.id == new.id:
-            notifications.notify_agents(principal)
+            listen_notify.notify_agents(principal)
     return row, waited
 
 

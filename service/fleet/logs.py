@@ -8,7 +8,7 @@ from service.core.errors import Conflict, InvalidInput
 from service.fleet import agents
 from service.fleet.leases import find_lease
 from service.fleet.models import Lease
-from service.studies import notifications
+from service.studies import listen_notify
 from service.studies.models import TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -57,7 +57,7 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
             stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
         stored.size += len(new)
         access.put(principal, stored)
-        notifications.notify_log(principal, lease.trial_id)
+        listen_notify.notify_log(principal, lease.trial_id)
     return stored.size
 
 

@@ -5,7 +5,7 @@ Lock order: study, then ledger, then record. Each function needs an open transac
 
 from __future__ import annotations
 
-from service.studies import notifications
+from service.studies import listen_notify
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
@@ -23,7 +23,7 @@ _READ = "SELECT id, revision FROM matching_ledger WHERE tenant_id = %s"
 def advance(principal: Principal) -> int:
     """Lock the ledger and return the revision of this change; those who follow the records are notified on commit."""
     ((revision,),) = access.ask(principal, _ADVANCE, (principal.tenant_id,))
-    notifications.notify_records(principal)
+    listen_notify.notify_records(principal)
     return int(revision)
 
 

@@ -13,7 +13,7 @@ from service.core.errors import InvalidInput
 from service.notices import messages
 from service.notices.models import Channel, Delivery, Kind, Notice, Reader
 from service.studies.change import Work
-from service.studies.notifications import notify_lists
+from service.studies.listen_notify import notify_lists
 from service.tenancy import access, pages
 from service.tenancy.conditions import Column, select
 from service.tenancy.pages import Page

@@ -15,7 +15,7 @@ from service.matching import records
 from service.notices import notices
 from service.planning.component_check import SpaceCheck, places_of, takes_all
 from service.planning.warm_start import WarmStart, warm_start
-from service.studies import actions, notifications, selectors
+from service.studies import actions, listen_notify, selectors
 from service.studies.change import Work, changing, lock
 from service.studies.models import Study, Trial
 from service.studies.specs import (
@@ -251,7 +251,7 @@ def delete_study(principal: Principal, name: str) -> None:
         # An agent appends to a trial's log without the study's lock. With the trials locked, it waits and then finds no
         # trial.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
-        notifications.notify_deleted(principal, study.pk)
+        listen_notify.notify_deleted(principal, study.pk)
         records.withdraw_deleted(principal, study)
         before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}
         study.delete()

@@ -134,9 +134,9 @@ class Side:
 class FinalCheck:
     """The settings and rules of a check. `width`: the width of the gain's interval as a share of the default's value.
 
-    `effects`: the maximum number of further trials that find which changes carry the gain (`policies/effects.py`). Only
-    trials with a number above `after` belong to the check: a study may have had an earlier one. All values are times
-    the objective's sign.
+    `effects`: the maximum number of further trials that find which changes carry the gain (`policies/screening.py`).
+    Only trials with a number above `after` belong to the check: a study may have had an earlier one. All values are
+    times the objective's sign.
     """
 
     width: float = 0.05

@@ -66,7 +66,7 @@ def replay(
     from rich.console import Console
 
     from service.core.errors import TrimtabError
-    from service.replay import command, simulators, table
+    from service.replay import command, measured_table, simulators
 
     # A file or a pipe is wide enough for the whole table.
     console = Console(width=None if sys.stdout.isatty() else 160)
@@ -75,7 +75,7 @@ def replay(
             print(f"{name:<12} {simulators.describe(name).doc}")
         return
     try:
-        selection = table.Selection(
+        selection = measured_table.Selection(
             parameters=_names(parameters),
             metrics=_names(metric),
             maximize=maximize,

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from service.core.errors import InvalidInput, JsonValue
 from service.policies import stopping
-from service.replay import bench, report, simulators, table
+from service.replay import bench, measured_table, report, simulators
 from service.replay.record import Run
 from service.replay.run import Terms, contestants
 from service.replay.subject import Subject
@@ -27,7 +27,7 @@ class Request:
     """The command's arguments as texts. `columns` are the arguments that apply only to a table."""
 
     subject: str
-    columns: table.Selection
+    columns: measured_table.Selection
     noise: str | None = None
     algorithms: Sequence[str] = ("auto",)
     resampling: Sequence[str] = ("default",)
@@ -121,7 +121,7 @@ def _subject(request: Request) -> Subject:
     if path.name.lower().endswith(_SUFFIXES):
         if request.noise is not None:
             raise InvalidInput("noise", request.noise, "no --noise with a table, which has its own noise")
-        return table.load(path, request.columns)
+        return measured_table.load(path, request.columns)
     if request.subject not in simulators.names():
         allowed = f"a file that ends in {', '.join(_SUFFIXES)}, or one of {', '.join(simulators.names())}"
         raise InvalidInput("subject", request.subject, allowed)

@@ -39,7 +39,7 @@ from service.trials.ending import checked_of
 from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
 from service.tuner.contextual import tuner_for
-from service.tuner.effects import Effects, State, describe
+from service.tuner.elimination import Effects, State, describe
 from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
 from service.tuner.tuner import Tuner
 from service.tuner.verdict import (

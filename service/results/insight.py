@@ -27,7 +27,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import messages, topup, tuners
 from service.trials.method import method_of, runs_in_request
-from service.tuner.insight import FEWEST, Insight, Predict, by_process, insight
+from service.tuner.importance import FEWEST, Insight, Predict, by_process, insight
 from service.tuner.tuner import Tuner
 
 # While a study runs, the insight is computed again when the number of trials has grown by this factor. So the total

@@ -11,7 +11,7 @@ from service.tenancy.models import TenantOwned
 
 
 class StudyInsight(TenantOwned):
-    """The insight into the parameters of a study (`tuner/insight.py`) after `finished` trials.
+    """The insight into the parameters of a study (`tuner/importance.py`) after `finished` trials.
 
     `asked_at` is when a reader requested a new computation and the workers were notified; null if no request is open.
     `claimed_at` is when a worker began. Both expire, so a lost message or worker costs only time.

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from service.core.context import context_words
 from service.matching import records
 from service.results.analysis import Analysis, analyse
-from service.studies import notifications
+from service.studies import listen_notify
 from service.studies.change import Deleted, read
 from service.studies.models import Study, StudySummary
 from service.tenancy import access
@@ -78,7 +78,7 @@ def summarise(principal: Principal, study_id: int) -> None:
         if analysis is not None and revision == study.revision == analysis.revision:
             # The final check has settled its verdict already. Only here is a gain known that needed no check.
             records.settle(principal, study, _proof(analysis.verdict))
-        notifications.notify_lists(principal, "studies")
+        listen_notify.notify_lists(principal, "studies")
 
 
 def _proof(verdict: Verdict | None) -> records.Proof | None:

@@ -26,7 +26,7 @@ from service.studies.notes import Written
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
 from service.trials.tell import Reported
-from service.tuner.effects import Effects
+from service.tuner.elimination import Effects
 from service.tuner.verdict import ParetoVerdict, Verdict
 
 Json = dict[str, Any]

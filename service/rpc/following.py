@@ -7,7 +7,7 @@ from collections import OrderedDict
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from service.studies.notifications import CHECK_SECONDS, Subscription, listener
+from service.studies.listen_notify import CHECK_SECONDS, Subscription, listener
 
 # Followed tenants of one event loop. The one that was asked for longest ago is followed no more.
 _MOST_TENANTS = 1000

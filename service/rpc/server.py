@@ -32,7 +32,7 @@ from service.rpc.servicers.tuning import TuningServicer
 from service.rpc.threads import DatabaseThreads
 from service.rpc.tls import TlsError, TlsFiles
 from service.rpc.waiting import Waits
-from service.studies.notifications import listener
+from service.studies.listen_notify import listener
 from service.tenancy import access
 
 logger = logging.getLogger(__name__)

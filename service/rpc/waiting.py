@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from service.core.errors import InvalidInput
 from service.rpc.admission import Context
-from service.studies.notifications import Subscription, listener
+from service.studies.listen_notify import Subscription, listener
 
 T = TypeVar("T")
 

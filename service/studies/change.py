@@ -24,8 +24,8 @@ from psycopg.types.json import Json
 
 from service.core.errors import NotFound
 from service.core.lifecycle import StudyState
+from service.studies.listen_notify import CHANNEL
 from service.studies.models import Study, Trial
-from service.studies.notifications import CHANNEL
 from service.studies.specs import StudySpec, spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal

@@ -5,7 +5,7 @@ final check the study is then COMPLETED. With one it stays ACTIVE: as soon as ev
 the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in turns
 with the default, beyond the budget of the search, until the policy has seen enough. With several objectives, members of
 the Pareto set are measured instead. Then the study has a verdict. If the gain in one objective is proven, further
-trials find which changes carry it (`tuner/effects.py`). Then the study is COMPLETED.
+trials find which changes carry it (`tuner/elimination.py`). Then the study is COMPLETED.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from service.tenancy import access
 from service.trials import budget, messages, tuners
 from service.trials.method import parse_check, runs_in_request, watches_results
 from service.tuner.contextual import ContextualTuner
-from service.tuner.effects import State
+from service.tuner.elimination import State
 from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
 from service.tuner.verdict import Level
 

@@ -29,7 +29,7 @@ from service.policies import members, noise, pruning, resampling
 from service.policies.check import CheckResult, FinalCheck, Side
 from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
-from service.tuner.effects import Elimination
+from service.tuner.elimination import Elimination
 from service.tuner.method import Method
 from service.tuner.recommendation import (
     Found,

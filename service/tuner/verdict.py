@@ -13,7 +13,7 @@ from service.core.space import Configuration
 from service.policies.check import CheckResult, Side, interval_text, mostly_acceptable, percent_text, word_for
 from service.policies.members import volume
 from service.policies.noise import Gain
-from service.tuner.effects import Effects
+from service.tuner.elimination import Effects
 from service.tuner.recommendation import Recommendation
 
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from service.core.errors import JsonValue
 from service.core.problem import Problem
-from service.replay import bench, metrics, simulators, table
+from service.replay import bench, measured_table, metrics, simulators
 from service.replay.interference import Quiet
 from service.replay.record import Contestant, Run
 from service.replay.run import Terms
@@ -82,13 +82,13 @@ def _measured(collective: str) -> list[Subject]:
     """A table that was really measured, where it is at hand."""
     if not MEASURED.exists():
         return []
-    selection = table.Selection(
+    selection = measured_table.Selection(
         parameters=["algorithm", "segmentsize", "fanout"],
         categorical=["algorithm"],
         metrics=["median_us"],
         where={"collective": collective},
     )
-    return [replace(table.load(MEASURED, selection), name=collective)]
+    return [replace(measured_table.load(MEASURED, selection), name=collective)]
 
 
 def _plain(names: Sequence[str]) -> list[Contestant]:

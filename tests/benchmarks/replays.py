@@ -18,10 +18,10 @@ import numpy as np
 
 from service.core.errors import JsonValue
 from service.replay import bench, metrics
+from service.replay.measured_table import Replicates
 from service.replay.record import Contestant, Run
 from service.replay.run import Terms
 from service.replay.subject import Subject
-from service.replay.table import Replicates
 from tests.benchmarks.intervals import Interval, bootstrap
 from tests.benchmarks.table import Result, Row, main, result
 from tests.benchmarks.tables import COLLECTIVES, NOISY, QUIET, TABLES, Table

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from service.replay import table
+from service.replay import measured_table
 from service.replay.subject import Subject
 
 DATA = Path(__file__).parent / "data"
@@ -74,7 +74,7 @@ class Table:
 
     def subject(self, *, truth: str = "median") -> Subject:
         """Return the table as a subject of replays."""
-        selection = table.Selection(
+        selection = measured_table.Selection(
             parameters=list(self.grid),
             metrics=[self.metric],
             categorical=[name for name in self.grid if self.categorical(name)],
@@ -83,7 +83,7 @@ class Table:
             default={name: _text(value) for name, value in self.default.items()},
             truth=truth,
         )
-        return replace(table.load(self.path, selection), name=self.name)
+        return replace(measured_table.load(self.path, selection), name=self.name)
 
 
 def _text(value: object) -> str:

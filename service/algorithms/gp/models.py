@@ -25,7 +25,7 @@ from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from service.algorithms.gp.effects import VARIETY, Effects, MainEffects
+from service.algorithms.gp.main_effects import VARIETY, Effects, MainEffects
 from service.algorithms.gp.region import Region
 from service.core.encoding import Encoding, FloatArray
 

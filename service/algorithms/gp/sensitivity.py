@@ -18,8 +18,8 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from service.algorithms.gp.closed_form import Conditioned
-from service.algorithms.gp.effects import matern_frequencies
 from service.algorithms.gp.fits import Ensemble, Process
+from service.algorithms.gp.main_effects import matern_frequencies
 from service.core.encoding import Encoding, FloatArray
 from service.core.sensitivity import Sensitivity, Share
 

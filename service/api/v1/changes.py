@@ -17,7 +17,7 @@ from service.api import errors
 from service.api.streaming import RETRY, admit, may_go_on, news, respond
 from service.api.threads import in_thread
 from service.core import logcontext
-from service.studies.notifications import listener
+from service.studies.listen_notify import listener
 
 # Changes in this time are reported together.
 PAUSE_SECONDS = 0.5

@@ -17,8 +17,8 @@ from service.api.v1.serializers.studies import StudyEventSerializer
 from service.core import logcontext
 from service.core.errors import InvalidInput, NotFound
 from service.studies import selectors
+from service.studies.listen_notify import listener
 from service.studies.models import Study
-from service.studies.notifications import listener
 from service.studies.sample import LEAST, MOST, sample
 from service.studies.selectors import Changes
 from service.tenancy.principal import Principal

@@ -11,7 +11,7 @@ from service.api.views import View
 from service.results import insight
 from service.studies import selectors
 from service.tenancy.permissions import Action
-from service.tuner.insight import FEWEST
+from service.tuner.importance import FEWEST
 
 
 class StudyInsightView(View):

@@ -14,7 +14,7 @@ from service.api.threads import in_thread
 from service.core import logcontext
 from service.core.errors import NotFound
 from service.studies import selectors
-from service.studies.notifications import CHECK_SECONDS, listener
+from service.studies.listen_notify import CHECK_SECONDS, listener
 from service.studies.selectors import LogPart
 from service.tenancy.principal import Principal
 

@@ -35,7 +35,6 @@ from service.api.v1.studies import (
     StudyList,
     StudyNameCheck,
 )
-from service.api.v1.table import TrialFailures, TrialSample, TrialTable
 from service.api.v1.tenancy import AuditExport, AuditTrail, QueueView, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import (
     AgentCredentials,
@@ -45,6 +44,7 @@ from service.api.v1.tokens import (
     MemberList,
     RevocationList,
 )
+from service.api.v1.trial_table import TrialFailures, TrialSample, TrialTable
 from service.api.v1.trials import (
     TrialArtifact,
     TrialComplete,

@@ -23,13 +23,13 @@ from service.rpc.interceptors import current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.studies import notes, selectors
-from service.studies.notifications import listener
+from service.studies.listen_notify import listener
 from service.studies.specs import parse
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 from service.trials import ask, client_leases, enqueue, tell
 from service.trials.continuing import check_study
-from service.tuner.insight import FEWEST
+from service.tuner.importance import FEWEST
 
 UNFINISHED = (
     tuning_pb2.OPERATION_STATE_PENDING,

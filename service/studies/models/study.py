@@ -70,8 +70,8 @@ class Study(TenantOwned):
     # {"reason": why the search ended, "best": the configuration to check or null until it is known (with several
     # objectives a list of configurations, members of the Pareto set), "trials": how many,
     # "after": the number of the last trial before it, "default": the median of the default's values, once the check is
-    # over, "effects": the state of tuner/effects.py after a proven gain}. A check that was requested later also has its
-    # "policy" and the "request_id".
+    # over, "effects": the state of tuner/elimination.py after a proven gain}. A check that was requested later also has
+    # its "policy" and the "request_id".
     final_check = ExactJSONField(null=True)
     # Null until the final check is over: {"text", "gain", "low", "high", "trials"}, and with several objectives also
     # "confidence" and "members" (`ParetoVerdict.to_json`). While the study continues later, also the "best" and the

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from service.replay.table import Selection, load
+from service.replay.measured_table import Selection, load
 from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell
 from tests.sdk.hand import agent

@@ -15,7 +15,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import messages
 from service.trials.tell import add_trial
-from service.tuner.insight import FEWEST
+from service.tuner.importance import FEWEST
 from tests.factories.domain import make_spec, study_name
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import Input, ObjectField, PageQuery, WhereField
-from service.studies.notifications import KINDS
+from service.studies.listen_notify import KINDS
 from service.tenancy import audit
 from service.tenancy.models import AuditEntry
 

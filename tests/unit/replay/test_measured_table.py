@@ -10,8 +10,8 @@ import pytest
 
 from service.core.errors import InvalidInput
 from service.core.space import CategoricalParameter, Condition, OrdinalParameter
+from service.replay.measured_table import Selection, load
 from service.replay.subject import Subject
-from service.replay.table import Selection, load
 
 OPENMPI = Path(__file__).parents[4] / "shared" / "data" / "openmpi_collectives.csv"
 TABLE = """\

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.table import (
+from service.api.v1.serializers.trial_table import (
     FailureListSerializer,
     SampleQuery,
     SampleSerializer,
@@ -15,7 +15,7 @@ from service.api.v1.serializers.table import (
 )
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
-from service.studies import selectors, table
+from service.studies import selectors, trial_table
 from service.studies.sample import sample
 from service.tenancy.permissions import Action
 
@@ -29,7 +29,7 @@ class TrialTable(View):
     def get(self, request: Request, name: str) -> Response:
         """List trials in the order of any column, in pages."""
         query = self.query(TableQuery)
-        found = table.rows(
+        found = trial_table.rows(
             self.principal,
             selectors.get_study(self.principal, name),
             order=query["order"],
@@ -64,5 +64,5 @@ class TrialFailures(View):
     @extend_schema(operation_id="listFailures", responses=FailureListSerializer)
     def get(self, request: Request, name: str) -> Response:
         """List why trials gave no result, the most frequent reason first."""
-        found = table.failures(self.principal, selectors.get_study(self.principal, name))
+        found = trial_table.failures(self.principal, selectors.get_study(self.principal, name))
         return Response(FailureListSerializer({"failures": found}).data)

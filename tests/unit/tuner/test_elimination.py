@@ -11,7 +11,7 @@ import pytest
 from service.core.lifecycle import TrialState
 from service.core.space import Scalar
 from service.policies.check import CheckResult, FinalCheck
-from tests.factories.effects import GAIN, Checked, Truth, carriers, problem_of
+from tests.factories.elimination import GAIN, Checked, Truth, carriers, problem_of
 
 
 @pytest.mark.parametrize("goal", ["minimize", "maximize"])

@@ -12,7 +12,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, CategoricalParameter, Configuration, FloatParameter, IntParameter, Space
 from service.core.trial import TrialRecord
-from service.tuner.insight import FEWEST, ObjectiveInsight, insight
+from service.tuner.importance import FEWEST, ObjectiveInsight, insight
 
 SPACE = Space.build(
     [

@@ -1,7 +1,7 @@
 """The last part of the final check: which changes carry a proven gain, and the smallest configuration that keeps it.
 
-First all changes are screened, then a smaller configuration is compared with the best one (`policies/effects.py`). The
-state is plain JSON that is stored with the study. Everything else follows from it and from the trials, so that a
+First all changes are screened, then a smaller configuration is compared with the best one (`policies/screening.py`).
+The state is plain JSON that is stored with the study. Everything else follows from it and from the trials, so that a
 process that is killed loses nothing, and trials may finish in any order or fail.
 """
 
@@ -16,9 +16,21 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord, trusted
-from service.policies import effects
 from service.policies.check import CheckResult, FinalCheck, interval_text, percent_text
-from service.policies.effects import COMPARED, TOLERANCE, Changes, Effect, Kept, Run, Screening, Smallest
+from service.policies.screening import (
+    COMPARED,
+    MOST_UNITS,
+    TOLERANCE,
+    Changes,
+    Effect,
+    Kept,
+    Run,
+    Screening,
+    Smallest,
+    compare,
+    next_run,
+    screened,
+)
 
 _MOST_NAMES = 10
 
@@ -107,7 +119,7 @@ class Elimination:
     @cached_property
     def changes(self) -> Changes:
         """The changes, as so many units that the runs of the screening can separate them."""
-        most = effects.screened(effects.MOST_UNITS + 1, self.policy.effects) - 1 if self.policy.effects else 1
+        most = screened(MOST_UNITS + 1, self.policy.effects) - 1 if self.policy.effects else 1
         return Changes(self.problem.space, self.best, most)
 
     def begin(self, number: int) -> State | None:
@@ -159,13 +171,13 @@ class Elimination:
         return State(state.first, state.keep, state.since, True, self._begun(state.first), tuple(found), smallest)
 
     def _to_screen(self, state: State, count: int) -> list[Configuration]:
-        ahead = effects.screened(len(self.changes.units), self.policy.effects) - self._begun(state.first)
+        ahead = screened(len(self.changes.units), self.policy.effects) - self._begun(state.first)
         taken = [run.kept for run in self._runs(state)]
         taken += [self.changes.kept(trial.configuration) for trial in self._since(self.open, state.first)]
         begun = self._begun(state.first)
         found: list[Configuration] = []
         while len(found) < min(count, ahead):
-            drawn = effects.next_run(self.changes, taken, (self.seed, begun + len(found)))
+            drawn = next_run(self.changes, taken, (self.seed, begun + len(found)))
             if drawn is None:
                 break
             found.append(drawn)
@@ -204,7 +216,7 @@ class Elimination:
         if not self.problem.mostly_acceptable([trial.metrics for trial in measured]):
             return None
         values = self._values(done, True), self._values(done, False)
-        return effects.compare(smaller, self.checked, *values, self.policy.level)
+        return compare(smaller, self.checked, *values, self.policy.level)
 
     def _runs(self, state: State) -> list[Run]:
         """Return the runs of the check, of the screening and of all comparisons."""

@@ -12,7 +12,7 @@ from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies.check import FinalCheck, Side
-from service.tuner.effects import Effects, Elimination, State, describe
+from service.tuner.elimination import Effects, Elimination, State, describe
 
 Truth = Callable[[Configuration], float]
 # The whole gain, as a logarithm: the best configuration takes 67 % of the default's time.

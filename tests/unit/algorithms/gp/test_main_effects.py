@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from service.algorithms import registry
-from service.algorithms.gp.effects import Effects
+from service.algorithms.gp.main_effects import Effects
 from service.algorithms.gp.models import Layout
 from service.core.encoding import Encoding, FloatArray
 from service.core.lifecycle import TrialState

@@ -1,6 +1,6 @@
 """How well the final check finds the changes that carry a gain, on simulated systems.
 
-    nice -n 19 .venv/bin/python -m tests.benchmarks.effects --seeds 40
+    nice -n 19 .venv/bin/python -m tests.benchmarks.elimination --seeds 40
 
 A system has 3 or 14 changed parameters and a gain of 33 %. The noise of one run is a tenth or three tenths of the gain,
 and one run of 20 is slow. Print a table in Markdown: docs/explanation/final-check.md has it.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.factories.effects import GAIN, Checked, Truth, carriers, problem_of
+from tests.factories.elimination import GAIN, Checked, Truth, carriers, problem_of
 
 
 def systems(count: int) -> Iterator[tuple[str, Truth]]:

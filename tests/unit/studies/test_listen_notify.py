@@ -10,9 +10,9 @@ import pytest
 from django.db import connection
 
 from service.planning.create import create_study, delete_study, update_state
-from service.studies import actions, notifications, selectors
+from service.studies import actions, listen_notify, selectors
 from service.studies.change import changing
-from service.studies.notifications import Subscription, listener
+from service.studies.listen_notify import Subscription, listener
 from service.tenancy.principal import Principal
 from service.trials.ask import ask as ask_trials
 from service.trials.tell import stop_trial
@@ -96,7 +96,7 @@ def lease_and_stop(principal: Principal, name: str) -> None:
 async def test_notifications_come_again_after_the_connection_was_cut(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifications, "_RECONNECT_SECONDS", 0.05)
+    monkeypatch.setattr(listen_notify, "_RECONNECT_SECONDS", 0.05)
     study = await asyncio.to_thread(create_study, principal, study_name(), make_spec())
 
     def cut() -> None:
@@ -121,10 +121,10 @@ async def test_notifications_come_again_after_the_connection_was_cut(
 async def test_without_the_connection_a_caller_reads_again_and_again(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifications, "CHECK_SECONDS", 0.05)
-    monkeypatch.setattr(notifications, "_RECONNECT_SECONDS", 3600)
-    monkeypatch.setattr(notifications, "_connection_parameters", lambda: {"conninfo": "host=/nowhere"})
-    listening = notifications.Listener()
+    monkeypatch.setattr(listen_notify, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(listen_notify, "_RECONNECT_SECONDS", 3600)
+    monkeypatch.setattr(listen_notify, "_connection_parameters", lambda: {"conninfo": "host=/nowhere"})
+    listening = listen_notify.Listener()
     async with listening.subscribe(work=True) as subscription:
         assert [await subscription.wait(3600) for _ in range(3)] == [True] * 3
         assert not listening.is_connected
@@ -135,9 +135,9 @@ async def test_a_connection_that_does_not_answer_is_made_again(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its packets are lost on the way: a relay holds them back."""
-    monkeypatch.setattr(notifications, "CHECK_SECONDS", 0.5)
-    monkeypatch.setattr(notifications, "_RECONNECT_SECONDS", 0.05)
-    known = notifications._connection_parameters()
+    monkeypatch.setattr(listen_notify, "CHECK_SECONDS", 0.5)
+    monkeypatch.setattr(listen_notify, "_RECONNECT_SECONDS", 0.05)
+    known = listen_notify._connection_parameters()
     flows = asyncio.Event()
     flows.set()
 
@@ -154,8 +154,8 @@ async def test_a_connection_that_does_not_answer_is_made_again(
 
     server = await asyncio.start_server(relay, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    monkeypatch.setattr(notifications, "_connection_parameters", lambda: known | {"host": "127.0.0.1", "port": port})
-    listening = notifications.Listener()
+    monkeypatch.setattr(listen_notify, "_connection_parameters", lambda: known | {"host": "127.0.0.1", "port": port})
+    listening = listen_notify.Listener()
     async with listening.subscribe(work=True) as subscription:
         await settled(subscription)
         assert listening.is_connected
@@ -173,7 +173,7 @@ async def test_a_connection_that_does_not_answer_is_made_again(
 
 
 async def test_a_wait_is_bounded_and_nothing_is_kept(principal: Principal) -> None:
-    listening = notifications.Listener()
+    listening = listen_notify.Listener()
     async with listening.subscribe(operation=uuid4()) as subscription:
         await settled(subscription)
         assert not await subscription.wait(0.05)
