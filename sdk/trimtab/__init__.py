@@ -22,7 +22,6 @@ from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
-from trimtab.matching import Job, Match, MatchingSettings, Record, RecordState
 from trimtab.method import (
     Effects,
     FinalCheck,
@@ -37,6 +36,7 @@ from trimtab.method import (
     VerdictLevel,
 )
 from trimtab.objective import Maximize, Minimize, Objective
+from trimtab.records import Job, Match, MatchingSettings, Record, RecordState
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StudyState
 from trimtab.trial import Measurement, Note, Trial, TrialState

@@ -10,12 +10,11 @@ from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
-from trimtab import login
+from trimtab._internal.connection import login
 from trimtab.context import Observed
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
-from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
@@ -23,7 +22,8 @@ from trimtab.spec import Execution, JobMetadata, Placement, StudySpec, StudyStat
 
 if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
-    from trimtab.asking import HeldTrials
+    from trimtab._internal.study.held_trials import HeldTrials
+    from trimtab.matching import Matching
     from trimtab.study import Study
 
 logger = logging.getLogger("trimtab")
@@ -72,7 +72,7 @@ class Client:
         retry_seconds: float = 120.0,
     ) -> None:
         # Importing gRPC takes 0.1 s. Only programs that connect pay for it.
-        from trimtab.transport import Transport
+        from trimtab._internal.connection.transport import Transport
 
         self._transport = Transport(login.find(address, token, tenant, ca, plaintext=plaintext), retry_seconds)
         self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
@@ -85,8 +85,10 @@ class Client:
         return str(self._transport.address)
 
     @property
-    def matching(self) -> Matching:
+    def matching(self) -> "Matching":
         """Application matching: records of tuned applications, and the record that a job resembles most."""
+        from trimtab.matching import Matching
+
         return Matching(self._transport)
 
     def close(self) -> None:
@@ -202,7 +204,7 @@ class Client:
             AlreadyExists: another study has this name.
             Conflict: `load_if_exists` is set, but the existing study has another space or other objectives.
         """
-        from trimtab.converters import to_context
+        from trimtab._internal.messages.spec import to_context
 
         execution = None
         if component is not None:
@@ -245,11 +247,11 @@ class Client:
         self, name: str, spec: StudySpec, *, load_if_exists: bool = False, client_id: str | None = None
     ) -> "Study":
         """Create a study from its whole specification, such as that of a study file. Raises as `create_study`."""
-        from trimtab import converters
         from trimtab._gen import tuning_pb2 as pb
+        from trimtab._internal.messages.spec import to_spec
 
         request = pb.CreateStudyRequest(
-            name=name, spec=converters.to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
+            name=name, spec=to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
         )
         study = self._study(self._transport.call(self._transport.stub.CreateStudy, request), client_id)
         if load_if_exists and (differences := spec.differences(study.spec)):
@@ -269,12 +271,12 @@ class Client:
             InvalidInput: the text is not a study file; `data` has the field and, where it is known, the line.
             NotFound: no agent offers the component.
         """
-        from trimtab import converters
         from trimtab._gen import tuning_pb2 as pb
+        from trimtab._internal.messages.spec import from_spec
 
         request = pb.ParseStudyFileRequest(text=text, name=name)
         answer = self._transport.call(self._transport.stub.ParseStudyFile, request)
-        return answer.name or None, converters.from_spec(answer.spec)
+        return answer.name or None, from_spec(answer.spec)
 
     def get_study(self, name: str, *, client_id: str | None = None) -> "Study":
         """Return the study of this name. Raises NotFound."""
@@ -299,7 +301,7 @@ class Client:
                 print(study.name, study.status.finished_count)
         """
         from trimtab._gen import tuning_pb2 as pb
-        from trimtab.converters import to_study_states
+        from trimtab._internal.messages.status import to_study_states
 
         request = pb.ListStudiesRequest(
             page_size=PAGE_SIZE, states=to_study_states(states), name_prefix=name_prefix, component=component
@@ -324,7 +326,7 @@ class Client:
     def list_agents(self) -> list[Agent]:
         """Return the registered agents with the components that they offer."""
         from trimtab._gen import tuning_pb2 as pb
-        from trimtab.converters import from_agent
+        from trimtab._internal.messages.agents import from_agent
 
         answer = self._transport.call(self._transport.stub.ListAgents, pb.ListAgentsRequest())
         return [from_agent(agent) for agent in answer.agents]
@@ -338,7 +340,7 @@ class Client:
         A study with a proven gain comes before one with a larger gain that is not proven.
         """
         from trimtab._gen import tuning_pb2 as pb
-        from trimtab.converters import from_best_settings
+        from trimtab._internal.messages.agents import from_best_settings
 
         request = pb.ListBestSettingsRequest(component=component)
         answer = self._transport.call(self._transport.stub.ListBestSettings, request)
@@ -347,7 +349,7 @@ class Client:
     def who_am_i(self) -> Identity:
         """Return the identity of the caller: actor, tenant, role and scopes."""
         from trimtab._gen import identity_pb2 as pb
-        from trimtab.converters import from_identity
+        from trimtab._internal.messages.identity import from_identity
 
         return from_identity(self._transport.call(self._transport.identity.WhoAmI, pb.WhoAmIRequest()))
 
@@ -367,7 +369,7 @@ class Client:
             Forbidden: the caller may not create tokens. A caller with an API token needs the scope "admin".
         """
         from trimtab._gen import identity_pb2 as pb
-        from trimtab.converters import from_api_token
+        from trimtab._internal.messages.identity import from_api_token
 
         answer = self._transport.call(
             self._transport.identity.CreateApiToken,
@@ -380,7 +382,7 @@ class Client:
     def list_tokens(self, *, everyone: bool = False) -> list[ApiToken]:
         """Return the caller's valid API tokens, newest first; with `everyone`, all valid tokens of the tenant."""
         from trimtab._gen import identity_pb2 as pb
-        from trimtab.converters import from_api_token
+        from trimtab._internal.messages.identity import from_api_token
 
         answer = self._transport.call(
             self._transport.identity.ListApiTokens, pb.ListApiTokensRequest(everyone=everyone)
@@ -443,7 +445,7 @@ class Client:
             until: return only changes before this time.
         """
         from trimtab._gen import identity_pb2 as pb
-        from trimtab.converters import from_audit_entry
+        from trimtab._internal.messages.identity import from_audit_entry
 
         request = pb.ListAuditEntriesRequest(actor=actor, action=action, target=target)
         if since is not None:
@@ -486,7 +488,7 @@ class Client:
         return offers[0][1]
 
     def _study(self, message: "pb.Study", client_id: str | None) -> "Study":
-        from trimtab.asking import HeldTrials
+        from trimtab._internal.study.held_trials import HeldTrials
         from trimtab.study import Study
 
         key = (message.name, client_id or self.client_id)

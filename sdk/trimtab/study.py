@@ -5,23 +5,33 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock, Thread
 from time import monotonic, sleep
 from types import EllipsisType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
-from trimtab.asking import LEASE_SECONDS, HeldTrials
+from trimtab._internal.connection.transport import Transport
+from trimtab._internal.messages.results import (
+    from_context_table,
+    from_pareto_verdict,
+    from_recommendation,
+    from_verdict,
+)
+from trimtab._internal.messages.space import to_edit, to_range
+from trimtab._internal.messages.spec import from_spec, to_budget, to_final_check
+from trimtab._internal.messages.status import from_earlier_trials, from_status
+from trimtab._internal.messages.trials import from_note, from_trial, to_trial_states
+from trimtab._internal.messages.values import to_duration, to_float, to_int, to_metrics, to_params, to_value
+from trimtab._internal.study.held_trials import LEASE_SECONDS, HeldTrials
 from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound, Timeout, TrimtabError
 from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Parameter, Params
 from trimtab.spec import EarlierTrials, Outside, StudySpec, StudyState, StudyStatus
-from trimtab.transport import Transport
-from trimtab.trial import Note, Trial, TrialState
+from trimtab.trial import Metrics, Note, Trial, TrialState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +43,6 @@ PAGE_SIZE = 1000
 TABLE_SECONDS = 60.0
 # Between two looks at what a worker computes.
 _POLL_SECONDS = 0.5
-
-Metrics: TypeAlias = float | Mapping[str, float]
-"""The result of a trial: one number if the study has one objective, else values by metric."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Study:
     @cached_property
     def spec(self) -> StudySpec:
         """The specification of the study, as of the last call that returned it."""
-        return converters.from_spec(self._message.spec)
+        return from_spec(self._message.spec)
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
@@ -96,7 +103,7 @@ class Study:
     @property
     def status(self) -> StudyStatus:
         """The progress of the study, as of the last call that returned it; `refresh` reads it again."""
-        return converters.from_status(self._message)
+        return from_status(self._message)
 
     @property
     def state(self) -> StudyState:
@@ -119,7 +126,7 @@ class Study:
             if study.verdict.proven: ...
         """
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return converters.from_verdict(answer.verdict) if answer.HasField("verdict") else None
+        return from_verdict(answer.verdict) if answer.HasField("verdict") else None
 
     @property
     def pareto_verdict(self) -> ParetoVerdict | None:
@@ -134,7 +141,7 @@ class Study:
                 print(member.params, [(one.metric, one.gain, one.low, one.high) for one in member.objectives])
         """
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return converters.from_pareto_verdict(answer.pareto_verdict) if answer.HasField("pareto_verdict") else None
+        return from_pareto_verdict(answer.pareto_verdict) if answer.HasField("pareto_verdict") else None
 
     @property
     def space_exhausted(self) -> bool:
@@ -183,15 +190,15 @@ class Study:
             OperationFailed: the algorithm failed. The message has its reason.
             Conflict: the study is not ACTIVE, its budget is used up, or its trials run on agents.
         """
-        count = converters.to_int("n", n)
-        wanted = converters.to_params("fixed", self.spec.space, fixed or {})
-        seconds = None if lease is None else converters.to_float("lease", lease)
+        count = to_int("n", n)
+        wanted = to_params("fixed", self.spec.space, fixed or {})
+        seconds = None if lease is None else to_float("lease", lease)
         if schedule_context and context is not None:
             raise InvalidInput.of("schedule_context", True, "False together with a context")
-        present = None if schedule_context else converters.to_params("context", self.spec.space, context or {})
+        present = None if schedule_context else to_params("context", self.spec.space, context or {})
         answer = self._held.ask(count, wanted, timeout, seconds, present)
         self._exhausted = answer.exhausted
-        return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
+        return [from_trial(self.spec.space, trial) for trial in answer.trials]
 
     def tell(
         self,
@@ -241,7 +248,7 @@ class Study:
             fail = pb.FailTrialRequest(study=self.name, trial=number, infeasible=infeasible is not None, reason=reason)
             answer = self._transport.call(self._stub.FailTrial, fail)
         self._held.release(number)
-        return converters.from_trial(self.spec.space, answer)
+        return from_trial(self.spec.space, answer)
 
     def tell_many(self, results: Iterable[tuple[Trial | int, Metrics]]) -> list[Trial]:
         """End several trials with their metrics in one call; return the trials. Either all results count, or none.
@@ -266,7 +273,7 @@ class Study:
         answer = self._transport.call(self._stub.CompleteTrials, request)
         for one in told:
             self._held.release(one.trial)
-        return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
+        return [from_trial(self.spec.space, trial) for trial in answer.trials]
 
     def report(self, trial: Trial | int, *, step: int, metrics: Metrics, elapsed: float | None = None) -> Trial:
         """Report metric values of a running trial at a step; return the trial.
@@ -288,11 +295,11 @@ class Study:
         Raises:
             Conflict: the step was reported before with other values (`step_already_reported`), or the trial has ended.
         """
-        measurement = pb.Measurement(step=converters.to_int("step", step), metrics=self._metrics(metrics))
+        measurement = pb.Measurement(step=to_int("step", step), metrics=self._metrics(metrics))
         if elapsed is not None:
-            measurement.elapsed.CopyFrom(converters.to_duration("elapsed", elapsed))
+            measurement.elapsed.CopyFrom(to_duration("elapsed", elapsed))
         request = pb.ReportMeasurementRequest(study=self.name, trial=_number(trial), measurement=measurement)
-        reported = converters.from_trial(self.spec.space, self._transport.call(self._stub.ReportMeasurement, request))
+        reported = from_trial(self.spec.space, self._transport.call(self._stub.ReportMeasurement, request))
         if reported.state.finished:
             self._held.release(reported.number)
         return reported
@@ -303,7 +310,7 @@ class Study:
         request = pb.StopTrialRequest(study=self.name, trial=number, reason=reason)
         stopped = self._transport.call(self._stub.StopTrial, request)
         self._held.release(number)
-        return converters.from_trial(self.spec.space, stopped)
+        return from_trial(self.spec.space, stopped)
 
     def set_user_attr(self, trial: Trial | int, name: str, value: object) -> Note:
         """Keep a value of your own with a trial, and return the trial's note. None removes the value.
@@ -344,18 +351,16 @@ class Study:
             text=text,
             tags=None if tags is None else pb.Tags(tags=tags),
             set_attributes={
-                name: converters.to_value(f"attributes.{name}", value)
-                for name, value in given.items()
-                if value is not None
+                name: to_value(f"attributes.{name}", value) for name, value in given.items() if value is not None
             },
             remove_attributes=[name for name, value in given.items() if value is None],
         )
-        return converters.from_note(self._transport.call(self._stub.ChangeNote, request))
+        return from_note(self._transport.call(self._stub.ChangeNote, request))
 
     def notes(self) -> list[Note]:
         """Return the note of the study and those of its trials, at most 1,000, the latest change first."""
         answer = self._transport.call(self._stub.ListNotes, pb.ListNotesRequest(study=self.name))
-        return [converters.from_note(note) for note in answer.notes]
+        return [from_note(note) for note in answer.notes]
 
     def add_trial(
         self,
@@ -381,7 +386,7 @@ class Study:
             )
         request = pb.AddTrialRequest(
             study=self.name,
-            params=converters.to_params("params", self.spec.space, params),
+            params=to_params("params", self.spec.space, params),
             request_id=request_id or uuid.uuid4().hex,
         )
         if metrics is not None:
@@ -389,7 +394,7 @@ class Study:
         else:
             request.state = pb.TRIAL_STATE_FAILED if infeasible is None else pb.TRIAL_STATE_INFEASIBLE
             request.reason = (failed if infeasible is None else infeasible) or ""
-        return converters.from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
+        return from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
 
     def enqueue(self, params: Mapping[str, object], *, count: int = 1, request_id: str | None = None) -> list[Trial]:
         """Have a configuration of your choice measured next, `count` times; return its trials.
@@ -407,12 +412,12 @@ class Study:
         """
         request = pb.EnqueueTrialsRequest(
             study=self.name,
-            params=converters.to_params("params", self.spec.space, params),
-            count=converters.to_int("count", count),
+            params=to_params("params", self.spec.space, params),
+            count=to_int("count", count),
             request_id=request_id or uuid.uuid4().hex,
         )
         answer = self._transport.call(self._stub.EnqueueTrials, request)
-        return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
+        return [from_trial(self.spec.space, trial) for trial in answer.trials]
 
     def optimize(
         self,
@@ -461,7 +466,7 @@ class Study:
                 `trimtab.integrations.mlflow.MlflowLogger`. An exception ends the run: it is raised after the running
                 trials have finished.
         """
-        from trimtab.optimize import Run
+        from trimtab._internal.study.optimize import Run
 
         Run(
             self,
@@ -472,7 +477,7 @@ class Study:
             progress=progress,
             fixed=fixed,
             catch=catch,
-            callbacks=callbacks,
+            callbacks=[partial(callback, self) for callback in callbacks],
         ).run()
 
     def as_file(self) -> str:
@@ -499,7 +504,7 @@ class Study:
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
         if not answer.HasField("recommendation"):
             return None
-        return converters.from_recommendation(self.spec.space, answer.recommendation)
+        return from_recommendation(self.spec.space, answer.recommendation)
 
     @property
     def best_trial(self) -> Trial:
@@ -530,7 +535,7 @@ class Study:
     def best_trials(self) -> list[Trial]:
         """The best trial or, with several objectives, the Pareto set; empty if no trial is COMPLETED."""
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
+        return [from_trial(self.spec.space, trial) for trial in answer.trials]
 
     def context_table(self) -> ContextTable:
         """Return the recommendations of a study with a context, one row for each context, from the service.
@@ -541,7 +546,7 @@ class Study:
                 print(row.context, row.settings, row.verdict)
         """
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return converters.from_context_table(self.name, answer)
+        return from_context_table(self.name, answer)
 
     def best(self, context: Mapping[str, object], *, max_age: float = TABLE_SECONDS) -> ContextRow:
         """Return the recommendation in a context: the settings to use, and the verdict on the best ones.
@@ -581,11 +586,11 @@ class Study:
 
         study.trials(states=["COMPLETED", "INFEASIBLE"])
         """
-        request = pb.ListTrialsRequest(study=self.name, page_size=PAGE_SIZE, states=converters.to_trial_states(states))
+        request = pb.ListTrialsRequest(study=self.name, page_size=PAGE_SIZE, states=to_trial_states(states))
         found: list[Trial] = []
         while True:
             page = self._transport.call(self._stub.ListTrials, request)
-            found.extend(converters.from_trial(self.spec.space, trial) for trial in page.trials)
+            found.extend(from_trial(self.spec.space, trial) for trial in page.trials)
             if not page.next_page_token:
                 return found
             request.page_token = page.next_page_token
@@ -593,7 +598,7 @@ class Study:
     def trial(self, number: int) -> Trial:
         """Return one trial with its measurements and the end of its log. Raises NotFound."""
         request = pb.GetTrialRequest(study=self.name, trial=_number(number))
-        return converters.from_trial(self.spec.space, self._transport.call(self._stub.GetTrial, request))
+        return from_trial(self.spec.space, self._transport.call(self._stub.GetTrial, request))
 
     def to_dataframe(self) -> "pd.DataFrame":
         """Return the trials as a pandas DataFrame.
@@ -603,7 +608,7 @@ class Study:
         Raises:
             ImportError: pandas is not installed. `trials()` does not need it.
         """
-        from trimtab.table import to_dataframe
+        from trimtab._internal.study.trial_rows import to_dataframe
 
         return to_dataframe(self.spec, self.trials())
 
@@ -650,7 +655,7 @@ class Study:
                 its whole space (`space_exhausted`).
         """
         given = {"max_trials": max_trials, "max_time": max_time, "max_node_hours": max_node_hours}
-        budget, fields = converters.to_budget({key: value for key, value in given.items() if value is not ...})
+        budget, fields = to_budget({key: value for key, value in given.items() if value is not ...})
         request = pb.ExtendBudgetRequest(study=self.name, budget=budget, fields=fields)
         self._keep(self._transport.call(self._stub.ExtendBudget, request))
 
@@ -684,7 +689,7 @@ class Study:
             Conflict: the search is not over (`search_not_over`), a check with other settings is under way
                 (`check_under_way`), or the study is ABORTED (`invalid_step`).
         """
-        settings = converters.to_final_check(FinalCheck(width, max_trials, level, effects))
+        settings = to_final_check(FinalCheck(width, max_trials, level, effects))
         request = pb.CheckStudyRequest(study=self.name, final_check=settings, request_id=uuid.uuid4().hex)
         self._keep(self._transport.call(self._stub.CheckStudy, request))
 
@@ -708,7 +713,7 @@ class Study:
         """
         request = pb.ChangeSpaceRequest(
             study=self.name,
-            ranges={name: converters.to_range(f"ranges.{name}", given) for name, given in ranges.items()},
+            ranges={name: to_range(f"ranges.{name}", given) for name, given in ranges.items()},
             validate_only=validate_only,
         )
         answer = self._transport.call(self._stub.ChangeSpace, request)
@@ -756,16 +761,16 @@ class Study:
                 it (`parameter_in_use`), or nothing is left to search (`nothing_to_search`).
             Conflict: the search has ended, or its final check is in progress (`search_over`).
         """
-        request = converters.to_edit(self.name, self.spec.space, add=add, remove=remove, fix=fix or {}, free=free)
+        request = to_edit(self.name, self.spec.space, add=add, remove=remove, fix=fix or {}, free=free)
         if budget is not None:
-            limits, fields = converters.to_budget(budget)
+            limits, fields = to_budget(budget)
             request.budget.CopyFrom(limits)
             request.budget_fields.CopyFrom(fields)
         request.validate_only = validate_only
         request.request_id = request_id or uuid.uuid4().hex
         answer = self._transport.call(self._stub.EditSpace, request)
         self._keep(answer.study)
-        return converters.from_earlier_trials(answer.trials)
+        return from_earlier_trials(answer.trials)
 
     def watch(self, timeout: float | None = None) -> Iterator[Change]:
         """Yield the study with all its trials, then every change, until the study has ended.
@@ -787,8 +792,8 @@ class Study:
         for event in self._transport.stream(self._stub.WatchStudy, next_request, until=until):
             seen = event.study.revision
             self._keep(event.study)
-            status = converters.from_status(event.study)
-            yield Change(status, tuple(converters.from_trial(self.spec.space, trial) for trial in event.trials))
+            status = from_status(event.study)
+            yield Change(status, tuple(from_trial(self.spec.space, trial) for trial in event.trials))
             # A long history comes in parts, each with the current study: it ends when no newer revision exists.
             if status.state.finished and seen >= self.refresh().revision:
                 return
@@ -860,11 +865,11 @@ class Study:
 
     def _metrics(self, metrics: Metrics) -> dict[str, float]:
         if isinstance(metrics, Mapping):
-            return converters.to_metrics(metrics)
+            return to_metrics(metrics)
         names = [objective.metric for objective in self.objectives]
         if len(names) != 1:
             raise InvalidInput.of("metrics", metrics, f"a dict with values for {', '.join(names)}")
-        return converters.to_metrics({names[0]: metrics})
+        return to_metrics({names[0]: metrics})
 
     def _update(self, state: pb.StudyState.ValueType, reason: str) -> None:
         request = pb.UpdateStudyStateRequest(name=self.name, state=state, reason=reason)
@@ -879,4 +884,4 @@ class Study:
 
 
 def _number(trial: Trial | int) -> int:
-    return trial.number if isinstance(trial, Trial) else converters.to_int("trial", trial)
+    return trial.number if isinstance(trial, Trial) else to_int("trial", trial)

@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from trimtab.space import Params
+
+Metrics: TypeAlias = float | Mapping[str, float]
+"""The result of a trial: one number if the study has one objective, else values by metric."""
 
 
 class TrialState(StrEnum):

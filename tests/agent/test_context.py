@@ -18,8 +18,8 @@ import pytest
 import trimtab
 from tests.factories.agent import RealAgent
 from tests.factories.service import EmbeddedService, wait_for
+from trimtab.cli.context_controller import Follower
 from trimtab.context import ContextRow
-from trimtab.follow import Follower
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -45,8 +45,8 @@ from tests.factories.agent import RealAgent
 from tests.factories.jobs import ADJECTIVES, ROOTS
 from tests.factories.service import EmbeddedService
 from tests.factories.slurm import NODES, Slurm, slurm_cluster
-from trimtab.matching import Record
 from trimtab.method import FinalCheck
+from trimtab.records import Record
 from trimtab.spec import JobMetadata
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service._gen import agent_pb2
 from service._gen import tuning_pb2 as pb
 from tests.factories.grpc_service import PATIENCE, GrpcService, ask, create, eventually, refusal, refusal_of, tell
-from trimtab import retries
+from trimtab._internal.connection import retries
 
 
 def test_connections_that_broke_while_idle_cost_no_call(own_grpc_service: GrpcService) -> None:

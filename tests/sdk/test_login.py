@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from trimtab import login
+from trimtab._internal.connection import login
+from trimtab._internal.connection.login import Address, Login
 from trimtab.errors import InvalidInput, Unauthenticated
-from trimtab.login import Address, Login
 
 
 @pytest.fixture(autouse=True)

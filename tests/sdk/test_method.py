@@ -8,7 +8,7 @@ import pytest
 
 import trimtab
 from tests.factories.service import wait_for
-from trimtab import converters
+from trimtab._internal.messages.spec import from_spec, to_spec
 from trimtab.spec import StudySpec
 from trimtab.study import Study
 
@@ -66,7 +66,7 @@ def test_a_specification_with_policies_comes_back_as_it_was() -> None:
         stopping={"all": [{"rule": "trials", "trials": 5}]},
         final_check=trimtab.FinalCheck(level=0.9),
     )
-    assert converters.from_spec(converters.to_spec(spec)) == spec
+    assert from_spec(to_spec(spec)) == spec
 
 
 @pytest.mark.parametrize(

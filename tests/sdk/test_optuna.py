@@ -14,8 +14,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 import trimtab
 from tests.factories.service import EmbeddedService
-from trimtab import optuna_values as values_of
 from trimtab.errors import Conflict, NotFound
+from trimtab.integrations.optuna import values as values_of
 from trimtab.optuna import TrimtabSampler
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

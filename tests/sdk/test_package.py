@@ -10,7 +10,8 @@ from pathlib import Path
 from opentelemetry.sdk.trace import TracerProvider
 
 import trimtab
-from trimtab import errors, tracing
+from trimtab import errors
+from trimtab._internal.connection import tracing
 
 HEAVY = ["torch", "pandas", "numpy", "typer", "rich", "yaml", "grpc", "google.protobuf", "opentelemetry"]
 

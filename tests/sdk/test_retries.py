@@ -11,8 +11,8 @@ import pytest
 import trimtab
 from tests.factories.ports import free_port
 from tests.sdk.far_side import FarSide, Refusal, serve
-from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.connection import retries
 from trimtab.study import Study
 
 STUDY = pb.Study(

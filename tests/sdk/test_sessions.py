@@ -16,10 +16,10 @@ import pytest
 
 import trimtab
 from tests.sdk.far_side import FarSide, Refusal, serve
-from trimtab import login, oidc
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.connection import login, oidc
+from trimtab._internal.connection.login import Address, Login, Session
 from trimtab.errors import Forbidden, InvalidInput, Timeout, Unauthenticated, Unavailable
-from trimtab.login import Address, Login, Session
 
 Form = dict[str, str]
 
@@ -204,7 +204,8 @@ def test_a_provider_that_is_away_is_not_missed_before_the_token_ends(provider: P
 
 def test_many_processes_renew_once(provider: Provider) -> None:
     login.store(Login(HERE, session=provider.session(expires_in=-1)))
-    program = "from trimtab import login, bearer; print(bearer.Bearer(login.find('127.0.0.1:1')).metadata())"
+    imports = "from trimtab._internal.connection import bearer, login"
+    program = f"{imports}; print(bearer.Bearer(login.find('127.0.0.1:1')).metadata())"
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     shown = {process.communicate(timeout=120)[0] for process in running}
     assert shown == {"(('authorization', 'Bearer access-1'),)\n"}

@@ -15,11 +15,11 @@ import trustme
 import trimtab
 from tests.factories.ports import free_port
 from tests.sdk.far_side import FarSide, serve
-from trimtab import login
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._gen import tuning_pb2_grpc
+from trimtab._internal.connection import login
+from trimtab._internal.connection.login import Address, Login
 from trimtab.errors import Insecure, InvalidInput, Unavailable
-from trimtab.login import Address, Login
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ import trimtab
 from tests.factories.service import EmbeddedService, lack
 from tests.sdk.conftest import make_study
 from trimtab.errors import InvalidInput
-from trimtab.integrations.base import TrialLogger, identity, steps
+from trimtab.integrations.trial_logger import TrialLogger, identity, steps
 from trimtab.study import Study
 from trimtab.trial import Trial, TrialState
 

@@ -15,9 +15,9 @@ from tests.factories.service import EmbeddedService, lack
 from trimtab._gen import vizier_pb2 as vz
 from trimtab._gen import vizier_pb2_grpc
 from trimtab.errors import InvalidInput
-from trimtab.vizier.server import Endpoint
-from trimtab.vizier.servicer import VizierServicer
-from trimtab.vizier.store import Store
+from trimtab.integrations.vizier.server import Endpoint
+from trimtab.integrations.vizier.servicer import VizierServicer
+from trimtab.integrations.vizier.store import Store
 
 Spec = vz.StudySpec.ParameterSpec
 Stub = vizier_pb2_grpc.VizierServiceStub

@@ -9,11 +9,11 @@ import typer
 from rich.text import Text
 
 import trimtab
-from trimtab import login as logins
+from trimtab._internal.connection import login as logins
+from trimtab._internal.connection.login import Address, Login
 from trimtab.cli.connection import connect
 from trimtab.cli.output import err, out, print_json, say
 from trimtab.errors import Forbidden, Insecure, TrimtabError, Unavailable
-from trimtab.login import Address, Login
 
 LOGIN_EXAMPLES = (
     "Examples:\n\n`trimtab login tuning.example.org:443` (confirm a code in any browser)\n\n"
@@ -82,7 +82,7 @@ def logout(
         say(f"You were not logged in to {where}.")
         return
     if found.session is not None:
-        from trimtab import oidc
+        from trimtab._internal.connection import oidc
 
         try:
             oidc.end(found.session, found.ca)
@@ -131,9 +131,9 @@ def revoke(
 
 def _by_browser(to: Login) -> Login | None:
     """Log in through the device flow; return None if the service has no identity provider."""
-    from trimtab import oidc
     from trimtab._gen import identity_pb2 as pb
-    from trimtab.transport import Transport
+    from trimtab._internal.connection import oidc
+    from trimtab._internal.connection.transport import Transport
 
     transport = Transport(to, 5.0)
     try:
@@ -170,8 +170,8 @@ def _asked_for() -> str:
 def _checked(wanted: Login) -> tuple[Login, trimtab.Identity]:
     """Return the login and the caller's identity; ask a member of several tenants for the tenant."""
     from trimtab._gen import identity_pb2 as pb
-    from trimtab.converters import from_identity
-    from trimtab.transport import Transport
+    from trimtab._internal.connection.transport import Transport
+    from trimtab._internal.messages.identity import from_identity
 
     while True:
         transport = Transport(wanted, 5.0)

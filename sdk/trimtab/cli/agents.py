@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from trimtab import login as logins
+from trimtab._internal.connection import login as logins
 from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, table
 from trimtab.fleet import Agent, Component

@@ -10,10 +10,7 @@ import typer
 import trimtab
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
-from trimtab.cli.output import print_contexts, say, to_json
-from trimtab.context import ContextTable
-from trimtab.errors import InvalidInput
-from trimtab.follow import (
+from trimtab.cli.context_controller import (
     CONFIRMATIONS,
     INTERVAL_SECONDS,
     REFRESH_SECONDS,
@@ -22,6 +19,9 @@ from trimtab.follow import (
     context_of_command,
     settings_to_command,
 )
+from trimtab.cli.output import print_contexts, say, to_json
+from trimtab.context import ContextTable
+from trimtab.errors import InvalidInput
 
 BEST_EXAMPLES = (
     "Examples:\n\n`trimtab study best proxy`\n\n`trimtab study best proxy --context load=high --context hit=0.83`\n\n"

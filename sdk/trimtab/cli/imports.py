@@ -41,7 +41,7 @@ def import_optuna(
     read.
     """
     try:
-        from trimtab.optuna_import import import_storage
+        from trimtab.integrations.optuna.storage import import_storage
     except ImportError as error:
         raise InvalidInput("optuna_missing", 'This command needs Optuna 5: pip install "trimtab[optuna]"') from error
     with connect() as client:

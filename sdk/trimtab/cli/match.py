@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, shown, table
 from trimtab.errors import InvalidInput
-from trimtab.matching import Feedback, Job, Match, MatchingSettings, Part, Record, RecordState
+from trimtab.records import Feedback, Job, Match, MatchingSettings, Part, Record, RecordState
 
 JOB_EXAMPLES = (
     "Examples:\n\n"

@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 import trimtab
+from trimtab._internal.study.trial_rows import columns, row
 from trimtab.cli import configuration, output
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
@@ -18,7 +19,6 @@ from trimtab.cli.following import follow
 from trimtab.cli.output import out, print_best, print_json, say, table
 from trimtab.cli.submission import create, load
 from trimtab.errors import InvalidInput
-from trimtab.table import columns, row
 
 if TYPE_CHECKING:
     from trimtab.spec import Placement, StudySpec

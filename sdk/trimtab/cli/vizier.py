@@ -32,7 +32,7 @@ def vizier(
     The studies of the clients are studies of the service, under your login. The line `ready vizier=HOST:PORT` says that
     the endpoint answers. Everybody on this machine who can reach the address works with your rights.
     """
-    from trimtab.vizier.server import Endpoint
+    from trimtab.integrations.vizier.server import Endpoint
 
     base = os.environ.get("XDG_STATE_HOME")
     folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".local" / "state"

@@ -1,1 +1,1 @@
-"""Copies of a study's trials in trackers of experiments. Each module needs its own package."""
+"""Other libraries and services that work with studies. Each module needs its own package."""

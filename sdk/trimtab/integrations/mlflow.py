@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from trimtab.integrations.base import TrialLogger, identity, steps
+from trimtab.integrations.trial_logger import TrialLogger, identity, steps
 from trimtab.study import Study
 from trimtab.trial import Trial, TrialState
 

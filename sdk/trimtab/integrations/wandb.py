@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trimtab.integrations.base import TrialLogger, digest, identity, steps
+from trimtab.integrations.trial_logger import TrialLogger, digest, identity, steps
 from trimtab.study import Study
 from trimtab.trial import Trial, TrialState
 

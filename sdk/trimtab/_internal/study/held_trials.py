@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
-from trimtab.converters import to_duration
+from trimtab._internal.connection import retries
+from trimtab._internal.connection.transport import Transport
+from trimtab._internal.messages.values import to_duration
 from trimtab.errors import Conflict, OperationFailed, Timeout, TrimtabError
-from trimtab.transport import Transport
 
 # How long the service holds a call before it answers that there is no result yet.
 HOLD_SECONDS = 45.0

@@ -9,8 +9,8 @@ import grpc
 from trimtab._gen import vizier_pb2_grpc
 from trimtab.client import Client
 from trimtab.errors import InvalidInput
-from trimtab.vizier.servicer import VizierServicer
-from trimtab.vizier.store import Store
+from trimtab.integrations.vizier.servicer import VizierServicer
+from trimtab.integrations.vizier.store import Store
 
 # Calls at the same time; a suggestion may take seconds.
 THREADS = 64

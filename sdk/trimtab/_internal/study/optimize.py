@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, TrimtabError
 from trimtab.progress import Progress
 from trimtab.space import Params
-from trimtab.trial import Trial
-
-if TYPE_CHECKING:
-    from trimtab.study import Metrics, Study
+from trimtab.spec import StudySpec, StudyStatus
+from trimtab.trial import Metrics, Trial
 
 logger = logging.getLogger("trimtab")
 
@@ -29,6 +27,22 @@ RESULTS_AWAITED = "results_awaited"
 OVERDUE_PAUSES = (0.5, 1.0, 2.0, 4.0)
 # How long a second Ctrl-C waits for an ask in progress. Otherwise its trials would stay open.
 ABANDON_SECONDS = 5.0
+
+
+class TunedStudy(Protocol):
+    """The methods of a study that the loop calls."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def spec(self) -> StudySpec: ...
+
+    def ask(self, n: int, *, fixed: Mapping[str, object] | None, schedule_context: bool) -> list[Trial]: ...
+
+    def tell(self, trial: Trial, metrics: Metrics | None, *, infeasible: str | None, failed: str | None) -> Trial: ...
+
+    def refresh(self) -> StudyStatus: ...
 
 
 @dataclass(frozen=True)
@@ -62,8 +76,8 @@ class Run:
 
     def __init__(
         self,
-        study: "Study",
-        fn: "Callable[[Params], Metrics]",
+        study: TunedStudy,
+        fn: Callable[[Params], Metrics],
         *,
         n_trials: int | None,
         parallel: int,
@@ -71,7 +85,7 @@ class Run:
         progress: bool,
         fixed: Mapping[str, object] | None,
         catch: tuple[type[Exception], ...],
-        callbacks: "Sequence[Callable[[Study, Trial], None]]",
+        callbacks: Sequence[Callable[[Trial], None]],
     ) -> None:
         if parallel < 1:
             raise InvalidInput.of("parallel", parallel, "a whole number of at least 1")
@@ -224,7 +238,7 @@ class Run:
             reported = self._settle(trial, failed=_reason(failure))
         self._events.put(_Finished(trial, reported, error))
 
-    def _call(self, trial: Trial) -> "Metrics":
+    def _call(self, trial: Trial) -> Metrics:
         # Ctrl-C reaches the function only if it runs in the main thread: see _ctrl_c_as_event.
         self._inside_fn = self._parallel == 1
         try:
@@ -239,7 +253,7 @@ class Run:
         self,
         trial: Trial,
         *,
-        metrics: "Metrics | None" = None,
+        metrics: Metrics | None = None,
         infeasible: str | None = None,
         failed: str | None = None,
     ) -> Trial | None:
@@ -269,7 +283,7 @@ class Run:
             self._progress.update(reported)
             for callback in self._callbacks:
                 try:
-                    callback(self._study, reported)
+                    callback(reported)
                 except Exception as failure:  # noqa: BLE001 - the other trials finish before it is raised
                     self._stop(failure)
         if error is None:

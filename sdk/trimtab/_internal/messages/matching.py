@@ -1,9 +1,9 @@
 """Translate the messages of matching to plain Python and back."""
 
 from trimtab._gen import matching_pb2 as pb
-from trimtab.converters import from_time, from_value, to_float, to_int32
+from trimtab._internal.messages.values import from_time, from_value, to_float, to_int32
 from trimtab.errors import InvalidInput
-from trimtab.matching import (
+from trimtab.records import (
     Considered,
     Feedback,
     Job,

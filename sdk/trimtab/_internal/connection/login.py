@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trimtab import keyring
+from trimtab._internal.connection import keyring
 from trimtab.errors import InvalidInput, Unauthenticated
 
 try:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 from google.rpc import status_pb2
 
-from trimtab import errors, retries, tracing, trust
+from trimtab import errors
 from trimtab._gen import errordetails_pb2, identity_pb2_grpc, matching_pb2_grpc, tuning_pb2_grpc
-from trimtab.bearer import Bearer
-from trimtab.login import Login
-from trimtab.structs import from_struct
+from trimtab._internal.connection import retries, tracing, trust
+from trimtab._internal.connection.bearer import Bearer
+from trimtab._internal.connection.login import Login
+from trimtab._internal.messages.structs import from_struct
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

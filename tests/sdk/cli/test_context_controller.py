@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from trimtab.cli.context_controller import Follower, FollowError, context_of_command, settings_to_command
 from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import InvalidInput, Unavailable
-from trimtab.follow import Follower, FollowError, context_of_command, settings_to_command
 
 
 def row(load: str, hit: float, cache: int) -> ContextRow:

@@ -10,10 +10,10 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from trimtab import optuna_values as values_of
 from trimtab.client import Client
 from trimtab.errors import AlreadyExists, Conflict, InvalidInput, NotFound
-from trimtab.foreign_names import parameter_name
+from trimtab.integrations.foreign_names import parameter_name
+from trimtab.integrations.optuna import values as values_of
 from trimtab.space import Float, Int, Parameter, Params, Scalar
 from trimtab.study import Study
 from trimtab.trial import Trial

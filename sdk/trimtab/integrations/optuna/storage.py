@@ -11,11 +11,11 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from trimtab import optuna_values as values_of
 from trimtab.client import Client
 from trimtab.errors import Conflict, InvalidInput, NotFound
-from trimtab.foreign_names import metric_name, study_name
-from trimtab.optuna_link import Link
+from trimtab.integrations.foreign_names import metric_name, study_name
+from trimtab.integrations.optuna import values as values_of
+from trimtab.integrations.optuna.link import Link
 from trimtab.space import Parameter
 from trimtab.study import Study
 

@@ -17,11 +17,11 @@ from trimtab._gen import vizier_pb2 as vz
 from trimtab._gen import vizier_pb2_grpc
 from trimtab.client import Client
 from trimtab.errors import Conflict, InvalidInput, NotFound, TrimtabError
+from trimtab.integrations.vizier import spec as specs
+from trimtab.integrations.vizier.store import Kept, Store, merge
 from trimtab.spec import StudyState
 from trimtab.study import Study
 from trimtab.trial import Measurement, Trial, TrialState
-from trimtab.vizier import spec as specs
-from trimtab.vizier.store import Kept, Store, merge
 
 CODES = {
     specs.Unsupported: grpc.StatusCode.UNIMPLEMENTED,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 
-from trimtab.foreign_names import metric_name, parameter_name
+from trimtab.integrations.foreign_names import metric_name, parameter_name
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Parameter, Scalar
 

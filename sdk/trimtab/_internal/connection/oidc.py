@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trimtab import trust
+from trimtab._internal.connection import trust
+from trimtab._internal.connection.login import Session
 from trimtab.errors import Forbidden, InvalidInput, Timeout, Unauthenticated, Unavailable
-from trimtab.login import Session
 
 TIMEOUT_SECONDS = 15.0
 # offline_access makes a login last longer than the provider's session in the browser.

@@ -4,9 +4,9 @@ import threading
 import time
 from dataclasses import replace
 
-from trimtab import login as logins
+from trimtab._internal.connection import login as logins
+from trimtab._internal.connection.login import Login
 from trimtab.errors import Unavailable
-from trimtab.login import Login
 
 # An access token is renewed this long before it expires, because clocks differ and calls take time.
 EARLY_SECONDS = 30.0
@@ -43,7 +43,7 @@ class Bearer:
         return self._metadata != before
 
     def _renew(self, known: str) -> None:
-        from trimtab import oidc
+        from trimtab._internal.connection import oidc
 
         with self._guard:
             session = self._login.session

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trimtab
-from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.messages.space import from_parameter, to_parameter
+from trimtab._internal.messages.spec import from_spec, to_context, to_spec
+from trimtab._internal.messages.trials import from_trial, to_trial_states
+from trimtab._internal.messages.values import from_value, to_metrics, to_value
 from trimtab.context import ContextVariable
 from trimtab.errors import InvalidInput
 from trimtab.space import Parameter, Scalar, cast, condition
@@ -59,7 +62,7 @@ def typed(value: object) -> object:
 
 @given(parameters)
 def test_a_parameter_comes_back_as_it_was(parameter: Parameter) -> None:
-    back = converters.from_parameter(converters.to_parameter("space[0]", parameter))
+    back = from_parameter(to_parameter("space[0]", parameter))
     # A default that equals a listed value of another type becomes that value.
     default = parameter.default
     expected = default if default is None else parameter.cast(default)
@@ -71,7 +74,7 @@ def test_a_parameter_comes_back_as_it_was(parameter: Parameter) -> None:
 
 @given(scalars)
 def test_a_value_comes_back_as_it_was(value: Scalar) -> None:
-    assert typed(converters.from_value(converters.to_value("params.x", value))) == typed(value)
+    assert typed(from_value(to_value("params.x", value))) == typed(value)
 
 
 def test_a_specification_comes_back_as_it_was() -> None:
@@ -90,17 +93,17 @@ def test_a_specification_comes_back_as_it_was() -> None:
         job=JobMetadata(user="ada", name="ants", program="ant", command="ant --steps 9", nodes=2),
         context=(ContextVariable("x", (0.5,), (1.0, 2.0)),),
     )
-    assert converters.from_spec(converters.to_spec(spec)) == spec
+    assert from_spec(to_spec(spec)) == spec
 
 
 def test_a_context_has_names_values_and_cheaper_ones() -> None:
-    assert converters.to_context(["load"]) == (ContextVariable("load"),)
-    assert converters.to_context({"hit": [0.6], "load": None}) == (
+    assert to_context(["load"]) == (ContextVariable("load"),)
+    assert to_context({"hit": [0.6], "load": None}) == (
         ContextVariable("hit", (0.6,)),
         ContextVariable("load"),
     )
     both = ContextVariable("size", (8,), (1, 2))
-    assert converters.to_context({"size": {"at": [8], "cheaper": [1, 2]}}) == (both,)
+    assert to_context({"size": {"at": [8], "cheaper": [1, 2]}}) == (both,)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_a_context_has_names_values_and_cheaper_ones() -> None:
 )
 def test_a_context_that_cannot_be_is_refused(given: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        converters.to_context(given)
+        to_context(given)
     assert refused.value.data["field"] == field
 
 
@@ -150,7 +153,7 @@ def test_a_trial_has_plain_values_in_the_order_of_the_space() -> None:
     message.params["huge"].flag = False
     message.params["n"].integer = 4
     message.finished_at.FromDatetime(datetime(2026, 1, 2, 3, tzinfo=UTC))
-    trial = converters.from_trial(space, message)
+    trial = from_trial(space, message)
     assert list(trial.params.items()) == [("n", 4), ("huge", False), ("alg", "a")]
     assert type(trial.params["n"]) is int
     assert trial.finished_at == datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -166,8 +169,8 @@ def test_numpy_scalars_are_plain_values() -> None:
         (np.str_("a"), "a"),
     ]
     for value, plain in values:
-        assert typed(converters.from_value(converters.to_value("x", value))) == typed(plain)
-    assert converters.to_metrics({"m": np.float64(2.5)}) == {"m": 2.5}
+        assert typed(from_value(to_value("x", value))) == typed(plain)
+    assert to_metrics({"m": np.float64(2.5)}) == {"m": 2.5}
 
 
 @pytest.mark.parametrize(
@@ -185,10 +188,10 @@ def test_numpy_scalars_are_plain_values() -> None:
 )
 def test_values_that_cannot_be_sent_are_refused_by_name(parameter: Any, field: str | None) -> None:
     if field is None:
-        converters.to_parameter("space[0]", parameter)
+        to_parameter("space[0]", parameter)
         return
     with pytest.raises(InvalidInput) as caught:
-        converters.to_parameter("space[0]", parameter)
+        to_parameter("space[0]", parameter)
     assert caught.value.data["field"] == field
     assert field in caught.value.message
 
@@ -196,7 +199,7 @@ def test_values_that_cannot_be_sent_are_refused_by_name(parameter: Any, field: s
 @pytest.mark.parametrize("value", ["1.5", None, [1.0], b"1", object()])
 def test_a_metric_is_a_number(value: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
-        converters.to_metrics({"seconds": value})
+        to_metrics({"seconds": value})
     assert caught.value.data["field"] == "metrics.seconds"
 
 
@@ -214,6 +217,6 @@ def test_both_forms_of_a_condition_mean_the_same() -> None:
 
 @pytest.mark.parametrize("states", [["COMPLETED"], ["completed"], [trimtab.TrialState.COMPLETED]])
 def test_states_have_names(states: list[str]) -> None:
-    assert converters.to_trial_states(states) == [pb.TRIAL_STATE_COMPLETED]
+    assert to_trial_states(states) == [pb.TRIAL_STATE_COMPLETED]
     with pytest.raises(InvalidInput, match=r"states\[1\]: 'DONE' is not allowed. Use REQUESTED, ACTIVE"):
-        converters.to_trial_states([*states, "DONE"])
+        to_trial_states([*states, "DONE"])

@@ -7,7 +7,7 @@ from google.protobuf import json_format
 
 from trimtab._gen import vizier_pb2 as vz
 from trimtab.errors import InvalidInput, TrimtabError
-from trimtab.foreign_names import metric_name, parameter_name, study_name
+from trimtab.integrations.foreign_names import metric_name, parameter_name, study_name
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Categorical, Float, Int, Ordinal, Parameter, Scalar
 from trimtab.study import Study

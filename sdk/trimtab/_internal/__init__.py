@@ -1,0 +1,1 @@
+"""The parts of the SDK behind its public names. They may change at any time."""

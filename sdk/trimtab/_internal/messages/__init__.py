@@ -1,0 +1,1 @@
+"""Conversion between protocol messages and the SDK's classes: the only package that knows the fields."""

@@ -1,0 +1,10 @@
+"""Optuna asks a study for its suggestions. Users import the sampler from `trimtab.optuna`."""
+
+try:
+    import optuna  # noqa: F401
+except ImportError as error:
+    raise ImportError('trimtab.optuna needs Optuna 5: pip install "trimtab[optuna]"') from error
+
+from trimtab.integrations.optuna.sampler import TrimtabSampler
+
+__all__ = ["TrimtabSampler"]
