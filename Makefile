@@ -52,7 +52,7 @@ checks:
 check-python:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo docs
+	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent agents/trimtab_components tests proto demo docs
 	$(BIN)/lint-imports
 	$(BIN)/python deploy/checkout/check_words.py
 
@@ -67,7 +67,7 @@ chaos: setup ## Kill and stop processes of a service at work, and check that not
 	@exec $(BIN)/python -m tests.chaos $(ARGS)
 
 lint: setup checks ## Check style, types, import rules, words, known vulnerabilities, and the console's code
-	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent agents/trimtab_components demo proto
 	@deploy/checkout/audit.sh
 
 screens: setup ## Pictures of every page of the console, from a real service, into screens/ (needs Chromium)
@@ -85,7 +85,7 @@ proto: setup ## Generate the gRPC code again
 	@$(BIN)/python proto/generate.py
 
 .PHONY: wheels
-wheels: setup ## Build the wheels of SDK, agent and service into dist/, with all that a build makes
+wheels: setup ## Build the wheels of SDK, agent, service and component reader into dist/, with all that a build makes
 	@deploy/checkout/setup.sh --group release
 	@deploy/release/wheels.sh dist
 

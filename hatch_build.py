@@ -1,4 +1,7 @@
-"""A build hook: the wheel of the service contains the built console and documentation as well as its modules."""
+"""A build hook: the wheel of the service contains the built console and documentation as well as its modules.
+
+It depends on the reader of component files of the same version.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ BUILT = {"web/dist": True, "docs/_site": False}
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Add built folders to the wheel, and refuse to build an incomplete one."""
+    """Add built folders and the dependency to the wheel, and refuse to build an incomplete one."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Fill in `build_data`. Raises RuntimeError if generated code or the console is missing."""
@@ -19,6 +22,7 @@ class BuildHook(BuildHookInterface[Any]):
         root = Path(self.root)
         if not (root / "service/_gen/__init__.py").is_file():
             raise RuntimeError("service/_gen is missing: the gRPC code has not been generated. Run `make setup` first.")
+        build_data["dependencies"].append(f"trimtab-components=={self.metadata.version}")
         for folder, needed in BUILT.items():
             if (root / folder / "index.html").is_file():
                 build_data["force_include"][str(root / folder)] = f"service/_built/{folder}"

@@ -1,4 +1,7 @@
-"""A build hook: the wheel of the agent contains generated code, the workloads and the manual page."""
+"""A build hook: the wheel of the agent contains generated code, the workloads and the manual page.
+
+It depends on the reader of component files of the same version.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ LEFT_BEHIND = {"source", ".part", "__pycache__"}
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Add workloads and the manual page, and refuse to build a wheel without generated code."""
+    """Add workloads, manual page and dependency, and refuse to build a wheel without generated code."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Fill in `build_data`. Raises RuntimeError if the generated code is missing."""
@@ -22,6 +25,7 @@ class BuildHook(BuildHookInterface[Any]):
             raise RuntimeError(
                 "trimtab_agent/_gen is missing: the gRPC code has not been generated. Run `make setup` first."
             )
+        build_data["dependencies"].append(f"trimtab-components=={self.metadata.version}")
         for path in sorted((root / "workloads").rglob("*")):
             relative = path.relative_to(root)
             if path.is_file() and not LEFT_BEHIND.intersection(relative.parts):

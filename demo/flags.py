@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
-from trimtab_agent.components.schema import Component, Scalar
 from trimtab_agent.preparation import prepare
+from trimtab_components.schema import Component, Scalar
 
 BUILD_CACHE_BYTES = 2**30
 

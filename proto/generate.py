@@ -1,8 +1,7 @@
 """Generate the gRPC code of the service, the SDK and the agent from the .proto files in this folder.
 
-Each of the three gets its own copy in a git-ignored `_gen` package, so that none needs another at run time. The service
-also gets a copy of the modules with which the agent reads component files: both apply the same rules, and neither
-imports the other. `make proto` runs this program. It does nothing if the copies are newer than their sources.
+Each of the three gets its own copy in a git-ignored `_gen` package, so that none needs another at run time.
+`make proto` runs this program. It does nothing if the copies are newer than their sources.
 """
 
 import re
@@ -22,12 +21,6 @@ TARGETS = {
     "agents/trimtab_agent": ("tuning", "agent", "matching", "errordetails"),
 }
 PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}
-# The modules that read the text of a component file without its folder, for `service._gen.components`.
-AGENT = ROOT / "agents/trimtab_agent"
-COMPONENTS = [
-    AGENT / "errors.py",
-    *(AGENT / "components" / f"{name}.py" for name in ("definition", "placeholders", "reader", "schema", "tools")),
-]
 
 
 def generate(into: Path) -> None:
@@ -66,19 +59,9 @@ def install(generated: Path, target: str, packages: tuple[str, ...]) -> None:
             (folder / path.name).write_text(text)
 
 
-def copy_components() -> None:
-    """Copy the modules in `COMPONENTS` into the service, with adapted imports."""
-    folder = ROOT / "service/_gen/components"
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    for path in COMPONENTS:
-        text = re.sub(r"\btrimtab_agent(\.components)?\b", "service._gen.components", path.read_text())
-        (folder / path.name).write_text(text)
-
-
 def up_to_date() -> bool:
     """Return whether every copy is newer than every source."""
-    newest = max(path.stat().st_mtime for path in [*HERE.rglob("*.proto"), Path(__file__), *COMPONENTS])
+    newest = max(path.stat().st_mtime for path in [*HERE.rglob("*.proto"), Path(__file__)])
     marks = [ROOT / target / "_gen" / "__init__.py" for target in TARGETS]
     return all(mark.exists() and mark.stat().st_mtime > newest for mark in marks)
 
@@ -91,7 +74,6 @@ def main() -> None:
         generate(Path(folder))
         for target, packages in TARGETS.items():
             install(Path(folder), target, packages)
-    copy_components()
 
 
 if __name__ == "__main__":

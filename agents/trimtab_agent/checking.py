@@ -5,8 +5,8 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 
-from trimtab_agent.components.schema import Choices, Component, Metric, Parameter, Range, as_text
 from trimtab_agent.supervisor import quiet
+from trimtab_components.schema import Choices, Component, Metric, Parameter, Range, as_text
 
 
 def describe(component: Component) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trimtab_agent.components.definition import ADDRESS
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.trial_user import TrialUser
+from trimtab_components.definition import ADDRESS
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,6 @@ from trimtab_agent._gen import (
 )
 from trimtab_agent.artifacts import Artifact
 from trimtab_agent.components.messages import of_component, to_value
-from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
 from trimtab_agent.credentials import Credentials, Enrolled, TokenFile
 from trimtab_agent.dry_runs import DryRun, Rendered
@@ -45,6 +44,7 @@ from trimtab_agent.matching.job import Job, Match
 from trimtab_agent.matching.spool import Submission
 from trimtab_agent.runners.base import Outcome
 from trimtab_agent.version import VERSION
+from trimtab_components.schema import Component
 
 if TYPE_CHECKING:
     from trimtab_agent._gen.agent_pb2_grpc import AgentServiceAsyncStub

@@ -16,6 +16,7 @@ from trimtab_agent.job import job_of
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import Lease
 from trimtab_agent.runners.base import Runner
+from trimtab_components.errors import UnsuitableValueError
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class DryRuns:
             spec = job_of(lease, self._config, self._installed.components, work=folder / "work", run=1)
             shown = invocation.of(spec, self._runner.script(folder, spec))
             return invocation.renamed(shown, str(folder), str(self._journal.leases / NO_LEASE))
-        except (AgentError, OSError) as error:
+        except (AgentError, UnsuitableValueError, OSError) as error:
             return str(error) or type(error).__name__
         except Exception as error:
             logger.exception("the dry run of %s failed", lease.component)

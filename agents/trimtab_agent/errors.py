@@ -1,7 +1,8 @@
 """The errors that the agent raises on purpose."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from trimtab_components.errors import Problem
 
 
 class AgentError(Exception):
@@ -12,32 +13,12 @@ class ConfigError(AgentError):
     """A command-line option, or a file that it names, cannot be used."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """An error in a component file: its position, and what is allowed there. Lines and columns count from 1. `length`
-    is the number of characters at fault if they are in one line, else 0."""
-
-    file: str
-    line: int
-    field: str
-    message: str
-    column: int = 1
-    length: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.field}: {self.message}"
-
-
 class ComponentError(AgentError):
     """Component files cannot be used. `problems` holds all errors in them."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
-
-
-class UnsuitableValueError(AgentError):
-    """The component file does not allow a value. The trial is infeasible, because its configuration causes this."""
 
 
 class NotInComponentError(AgentError):

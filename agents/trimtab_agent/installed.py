@@ -5,8 +5,8 @@ from pathlib import Path
 
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import find_files, load_all
-from trimtab_agent.components.schema import Component
 from trimtab_agent.policy import Policy
+from trimtab_components.schema import Component
 
 
 class Installed:

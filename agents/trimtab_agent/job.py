@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from trimtab_agent import invocation
-from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
 from trimtab_agent.errors import NotInComponentError
 from trimtab_agent.lease import Lease
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import JobSpec
+from trimtab_components.schema import Component
 
 
 def job_of(lease: Lease, config: Config, components: Mapping[str, Component], *, work: Path, run: int) -> JobSpec:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
-from trimtab_agent.components.schema import Scalar
 from trimtab_agent.runners.base import JobResult, Outcome
+from trimtab_components.schema import Scalar
 
 
 @dataclass(frozen=True)

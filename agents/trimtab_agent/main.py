@@ -12,7 +12,6 @@ from trimtab_agent import enrolment, shipped
 from trimtab_agent.checking import Machine, describe
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
-from trimtab_agent.components.schema import Component
 from trimtab_agent.credentials import Enrolled, TokenFile
 from trimtab_agent.errors import AgentError, ComponentError, ConfigError
 from trimtab_agent.matching import wrap
@@ -21,6 +20,8 @@ from trimtab_agent.policy import load as load_policy
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.trial_user import TrialUser
 from trimtab_agent.version import VERSION
+from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.schema import Component
 
 EXAMPLES = """\
 examples:
@@ -328,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ConfigError as error:
         print(f"trimtab-agent: {error}", file=sys.stderr)
         sys.exit(2)
-    except AgentError as error:
+    except (AgentError, UnsuitableValueError) as error:
         print(f"trimtab-agent: {error}", file=sys.stderr)
         sys.exit(1)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from trimtab_agent.components import arguments
 from trimtab_agent.components.environment import inherited
-from trimtab_agent.components.placeholders import render_argument
-from trimtab_agent.components.schema import Component, Configuration
 from trimtab_agent.config import NO_PROMETHEUS, Prometheus
 from trimtab_agent.errors import NotInComponentError
 from trimtab_agent.runners.base import BuildSpec, JobSpec
+from trimtab_components.placeholders import render_argument
+from trimtab_components.schema import Component, Configuration
 
 
 def prepare(

@@ -7,16 +7,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from trimtab_agent.components.definition import Definition
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import find_files, load
-from trimtab_agent.components.reader import Reader
-from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, WrittenComponent
 from trimtab_agent.credentials import Credentials
-from trimtab_agent.errors import ComponentError, ConfigError, Problem
+from trimtab_agent.errors import ComponentError, ConfigError
 from trimtab_agent.supervisor.files import sync_folder, write_atomically
+from trimtab_components.definition import Definition
+from trimtab_components.errors import Problem
+from trimtab_components.reader import Reader
+from trimtab_components.schema import Component
 
 NAME = "component.yaml"
 

@@ -20,7 +20,6 @@ from trimtab_agent.errors import (
     NotAcceptedError,
     NotInComponentError,
     PolicyError,
-    UnsuitableValueError,
 )
 from trimtab_agent.installed import Installed
 from trimtab_agent.job import job_of
@@ -30,6 +29,7 @@ from trimtab_agent.log_shipper import LogShipper
 from trimtab_agent.measurement_reporter import MeasurementReporter
 from trimtab_agent.redaction import Redactor
 from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner, stored_spec
+from trimtab_components.errors import UnsuitableValueError
 
 logger = logging.getLogger(__name__)
 

@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from trimtab_agent.components import arguments
-from trimtab_agent.components.schema import Component, Scalar, as_text
 from trimtab_agent.config import Prometheus
-from trimtab_agent.errors import (
-    ConfigError,
-    NotAcceptedError,
-    NotInComponentError,
-    SchedulerAwayError,
-    UnsuitableValueError,
-)
+from trimtab_agent.errors import ConfigError, NotAcceptedError, NotInComponentError, SchedulerAwayError
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
+from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.schema import Component, Scalar, as_text
 
 # Seconds to wait for a scheduler that does not answer. A running agent waits without limit.
 PATIENCE = 30.0

@@ -19,7 +19,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("trimtab", "trimtab-agent", "trimtab-service")
+PACKAGES = ("trimtab", "trimtab-components", "trimtab-agent", "trimtab-service")
 SITE = ROOT / "docs" / "_site"
 CHECKSUMS = "SHA256SUMS"
 

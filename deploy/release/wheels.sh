@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the three wheels into the folder that is given, which is emptied of earlier ones. `make wheels` runs it after the
+# Build the wheels into the folder that is given, which is emptied of earlier ones. `make wheels` runs it after the
 # set-up, which generates the gRPC code and builds the console.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,7 +15,7 @@ COLUMNS=400 XDG_STATE_HOME="~/.local/state" .venv/bin/argparse-manpage --module 
 
 mkdir -p "$target"
 rm -f "$target"/trimtab*.whl
-for package in trimtab trimtab-agent trimtab-service; do
+for package in trimtab trimtab-components trimtab-agent trimtab-service; do
     "$uv" build --quiet --wheel --package "$package" --out-dir "$target"
 done
 say "$(cd "$target" && ls -s --block-size=KiB trimtab*.whl | tr '\n' ' ')"

@@ -1,8 +1,8 @@
 """Component files that members of a tenant write in the service, and that administrators install on clusters.
 
 The service never sends a file to a cluster. An agent runs a component only after its administrator has fetched the
-file, read it and confirmed it (`trimtab-agent pull`). The agent's own code (`_gen.components`) checks the file here,
-and its parameters must form a valid space (core/space.py).
+file, read it and confirmed it (`trimtab-agent pull`). The package that the agent reads it with (`trimtab_components`)
+checks the file here, and its parameters must form a valid space (core/space.py).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 
 from django.db import IntegrityError
 
-from service._gen.components.definition import WORDS, Definition
-from service._gen.components.errors import Problem
-from service._gen.components.reader import Reader, Table
-from service._gen.components.schema import Choices, Component, Parameter, Range
 from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound, ResourceExhausted, shorten
 from service.core.space import Space
 from service.fleet.models import ComponentFile
 from service.studies import listen_notify
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
+from trimtab_components.definition import WORDS, Definition
+from trimtab_components.errors import Problem
+from trimtab_components.reader import Reader, Table
+from trimtab_components.schema import Choices, Component, Parameter, Range
 
 LONGEST_TEXT = 64 * 1024
 # The most files of a tenant: all versions of all components.

@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from service._gen.components.reader import LONGEST_INTEGER, Reader
 from service.core.errors import InvalidInput, JsonValue, NotFound, shorten
 from service.planning.chosen_parameters import choose, fix
 from service.studies.models import Study
 from service.studies.specs import LONGEST_SECONDS, budget_of, spec_of
 from service.tenancy.principal import Principal
+from trimtab_components.reader import LONGEST_INTEGER, Reader
 
 Json: TypeAlias = dict[str, Any]
 

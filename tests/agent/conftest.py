@@ -15,7 +15,7 @@ import pytest
 from tests.agent.far_side import TOKEN, FarSide
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
-from trimtab_agent.components.schema import Component
+from trimtab_components.schema import Component
 
 # every way that a trial can go, for the daemon's tests
 BASIC = """

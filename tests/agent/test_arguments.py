@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from trimtab_agent.components import arguments
-from trimtab_agent.components.placeholders import render_template
-from trimtab_agent.components.schema import Component
-from trimtab_agent.errors import NotInComponentError, UnsuitableValueError
+from trimtab_agent.errors import NotInComponentError
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import JobSpec
+from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.placeholders import render_template
+from trimtab_components.schema import Component
 
 LoadComponent = Callable[..., Component]
 

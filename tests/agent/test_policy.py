@@ -7,12 +7,12 @@ import pytest
 
 from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
 from tests.agent.far_side import FarSide, Outcome
-from trimtab_agent.components.schema import Application, Component
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
 from trimtab_agent.policy import Policy, RayRules, SlurmRules, load
 from trimtab_agent.runners.base import BuildSpec, JobSpec
 from trimtab_agent.runners.slurm_options import UnreadableOptionError, asked, most_nodes, seconds
+from trimtab_components.schema import Application, Component
 
 DIGEST = "abcdef0123456789" * 4
 LEASE = Lease("l", "nightly-1", 1, 1, "sorter", "", "small", {}, (), 0.0, tenant="acme")

@@ -14,10 +14,10 @@ import pytest
 from service.embedded.postgres import programs
 from tests.agent.conftest import run_agent_command
 from tests.factories.service import lack, require_program
-from trimtab_agent.components import tools
-from trimtab_agent.components.schema import Component
 from trimtab_agent.metrics.extract import NoValueError
 from trimtab_agent.metrics.tools import by_tool
+from trimtab_components import tools
+from trimtab_components.schema import Component
 
 RECORDED = Path(__file__).parents[1] / "data" / "tool_outputs"
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from tests.benchmarks.table import Result, Row, main, result
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
-from trimtab_agent.components.schema import Component
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import Outcome
 from trimtab_agent.runners.local import LocalRunner
+from trimtab_components.schema import Component
 
 WORKLOAD = Path(__file__).parents[2] / "agents" / "workloads" / "apache-gcc"
 LEVELS = ("O2", "O3", "Os")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,14 +50,16 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def installed(wheels: Path, open_folder: Path) -> dict[str, Path]:
-    """The folder of the programs of each distribution, each in an environment of its own."""
+    """The folder of the programs of each distribution with programs, each in an environment of its own."""
     folders = {}
     for wheel in sorted(wheels.glob("*.whl")):
         name = wheel.name.partition("-")[0].replace("_", "-")
+        if name == "trimtab-components":  # the agent and the service depend on it
+            continue
         environment = open_folder / name
         subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, environment], check=True)
-        python = environment / "bin" / "python"
-        subprocess.run([UV, "pip", "install", "--quiet", "--python", python, wheel], check=True)
+        command: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", environment / "bin" / "python"]
+        subprocess.run([*command, "--find-links", wheels, wheel], check=True)
         folders[name] = environment / "bin"
     assert sorted(folders) == ["trimtab", "trimtab-agent", "trimtab-service"]
     return folders
@@ -80,6 +83,14 @@ def test_all_have_the_same_version(installed: dict[str, Path]) -> None:
     for name, programs in installed.items():
         printed = subprocess.run([programs / name, "--version"], capture_output=True, text=True, check=True).stdout
         assert printed == f"{name} {trimtab.__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["trimtab_agent", "trimtab_service"])
+def test_agent_and_service_need_the_component_reader_of_their_version(name: str, wheels: Path) -> None:
+    (wheel,) = wheels.glob(f"{name}-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(f"{name}-{trimtab.__version__}.dist-info/METADATA").decode()
+    assert f"Requires-Dist: trimtab-components=={trimtab.__version__}\n" in metadata
 
 
 def test_a_study_runs_with_nothing_but_wheels(

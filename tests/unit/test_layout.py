@@ -18,6 +18,7 @@ ROOMS = ("agents", "demo", "deploy", "migrations", "proto", "sdk", "service", "t
         ("trimtab", "torch django numpy pandas grpc service"),
         ("trimtab_agent.main", "torch django numpy pandas service trimtab"),
         ("trimtab_agent.agent", "torch django numpy pandas service trimtab"),
+        ("trimtab_components.definition", "torch django grpc service trimtab trimtab_agent subprocess socket asyncio"),
         ("service.core.space", "torch django grpc"),
         ("service.algorithms.registry", "torch django grpc scipy"),
         ("service.rpc.server", "torch"),

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trimtab_agent.components import identity
-from trimtab_agent.components.placeholders import (
+from trimtab_agent.errors import NotInComponentError
+from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.placeholders import (
     flags_group,
     is_flags,
     names_in_argument,
@@ -16,7 +18,7 @@ from trimtab_agent.components.placeholders import (
     render_arguments,
     render_template,
 )
-from trimtab_agent.components.schema import (
+from trimtab_components.schema import (
     Application,
     Choices,
     Component,
@@ -26,7 +28,6 @@ from trimtab_agent.components.schema import (
     Scalar,
     as_text,
 )
-from trimtab_agent.errors import NotInComponentError, UnsuitableValueError
 
 
 def effective_values(component: Component, given: Configuration) -> dict[str, Scalar]:

@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from trimtab_agent.components import identity, placeholders
+from trimtab_agent.components import identity
 from trimtab_agent.components.environment import inherited
 from trimtab_agent.supervisor.files import write_atomically
+from trimtab_components import placeholders
 
 
 class GeneratorError(Exception):

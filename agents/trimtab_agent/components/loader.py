@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent.components import batch_script
-from trimtab_agent.components.definition import Definition
 from trimtab_agent.components.generated import Generator, GeneratorError
-from trimtab_agent.components.reader import Reader, Table
-from trimtab_agent.components.schema import Component
-from trimtab_agent.errors import ComponentError, Problem
+from trimtab_agent.errors import ComponentError
+from trimtab_components.definition import Definition
+from trimtab_components.errors import Problem
+from trimtab_components.reader import Reader, Table
+from trimtab_components.schema import Component
 
 
 def load_all(location: Path, generator: Generator) -> dict[str, Component]:

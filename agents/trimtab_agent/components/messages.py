@@ -1,7 +1,7 @@
 """Components as messages for the service."""
 
 from trimtab_agent._gen import agent_pb2, tuning_pb2
-from trimtab_agent.components.schema import Choices, Component, Parameter, Range, Scalar
+from trimtab_components.schema import Choices, Component, Parameter, Range, Scalar
 
 
 def of_component(component: Component) -> agent_pb2.Component:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from trimtab_agent.components.schema import Component
-from trimtab_agent.errors import NotForJobsError, NotInComponentError, UnsuitableValueError
+from trimtab_agent.errors import NotForJobsError, NotInComponentError
 from trimtab_agent.matching.job import Match
 from trimtab_agent.matching.rendering import Settings, render
 from trimtab_agent.matching.request import Request
 from trimtab_agent.policy import Policy
+from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.schema import Component
 
 # The service's maximum characters of a reason.
 LONGEST_REASON = 500

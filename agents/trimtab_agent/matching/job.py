@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimtab_agent.components.schema import Scalar
+from trimtab_components.schema import Scalar
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from textwrap import shorten
 from typing import Literal, cast
 
-from trimtab_agent.components.reader import Table
+from trimtab_components.reader import Table
 
 KEYS = (
     "mode",

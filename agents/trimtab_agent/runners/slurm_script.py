@@ -5,9 +5,10 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from trimtab_agent.errors import NotAcceptedError, UnsuitableValueError
+from trimtab_agent.errors import NotAcceptedError
 from trimtab_agent.runners.base import JobSpec
 from trimtab_agent.runners.batch import BATCH_LOG, SUPERVISOR
+from trimtab_components.errors import UnsuitableValueError
 
 # Options that the runner itself sets, and options that would make the job something other than one trial.
 OWN_OPTIONS = {

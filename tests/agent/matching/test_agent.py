@@ -16,8 +16,8 @@ from tests.agent.conftest import run_agent_command
 from tests.agent.far_side import FarSide, refuse
 from tests.agent.matching.conftest import POLICY, Matching, until
 from trimtab_agent._gen import matching_pb2
-from trimtab_agent.components.schema import Scalar
 from trimtab_agent.matching import client, protocol
+from trimtab_components.schema import Scalar
 
 
 def test_settings_reach_the_client(matching: Matching) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
-from trimtab_agent.components.schema import Component, Scalar
 from trimtab_agent.errors import NotForJobsError
 from trimtab_agent.matching.decision import Decision, decide
 from trimtab_agent.matching.job import Match
@@ -15,6 +14,7 @@ from trimtab_agent.matching.rendering import render
 from trimtab_agent.matching.request import Request
 from trimtab_agent.matching.rules import ComponentUse, MatchingRules
 from trimtab_agent.policy import Policy
+from trimtab_components.schema import Component, Scalar
 
 WORKLOADS = Path(__file__).parents[3] / "agents" / "workloads"
 MPI = """

@@ -10,11 +10,12 @@ import pytest
 
 from tests.agent.ray_runner.board import Far
 from tests.agent.slurm_runner.jobs import job, until
-from trimtab_agent.errors import NotAcceptedError, UnsuitableValueError
+from trimtab_agent.errors import NotAcceptedError
 from trimtab_agent.runners.base import RESULT, JobResult, JobState
 from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.batch import SHORTEST_PAUSE
 from trimtab_agent.runners.ray import RayRunner
+from trimtab_components.errors import UnsuitableValueError
 
 
 async def test_a_submission_whose_answer_is_lost_is_not_made_twice(

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trimtab_agent.components.schema import Metric
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, Runner
+from trimtab_components.schema import Metric
 
 # Tests never count on speed: whatever takes longer than this hangs.
 PATIENCE = 60.0

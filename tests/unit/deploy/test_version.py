@@ -10,6 +10,7 @@ from trimtab_agent.version import VERSION
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_sdk_agent_and_service_have_the_version_of_the_project() -> None:
+def test_all_distributions_have_the_version_of_the_project() -> None:
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert {trimtab.__version__, VERSION, version("trimtab-service")} == {wanted}
+    reader = version("trimtab-components")
+    assert {trimtab.__version__, VERSION, version("trimtab-service"), reader} == {wanted}

@@ -8,7 +8,7 @@ from docs._ext import pages, staging
 from docs._ext.generated import errors, settings
 from docs._ext.staging import BrokenLink, Page
 from tests.screens import PAGES as SCREENS
-from trimtab_agent.components import definition
+from trimtab_components import definition
 
 ROOT = pages.ROOT
 

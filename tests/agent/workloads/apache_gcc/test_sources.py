@@ -13,7 +13,7 @@ from tests.agent.workloads.shared import module_of, run
 from trimtab_agent.components.arguments import effective_values, render
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
-from trimtab_agent.components.schema import Choices, Component
+from trimtab_components.schema import Choices, Component
 
 prepare = module_of(WORKLOAD, "prepare")
 debian_sources = module_of(WORKLOAD.parent, "debian_sources")

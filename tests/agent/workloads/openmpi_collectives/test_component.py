@@ -18,7 +18,7 @@ from tests.agent.workloads.shared import metrics_in, module_of, try_trial
 from trimtab_agent.components.arguments import effective_values, render
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
-from trimtab_agent.components.schema import Choices, Component
+from trimtab_components.schema import Choices, Component
 
 latencies = module_of(WORKLOAD, "latencies")
 OSU_PERCENTILES = """

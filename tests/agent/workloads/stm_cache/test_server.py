@@ -12,7 +12,7 @@ from tests.agent.workloads.shared import WORKLOADS, make_once, module_of, run
 from tests.factories.service import require_program
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load as load_component
-from trimtab_agent.components.schema import Choices
+from trimtab_components.schema import Choices
 
 WORKLOAD = WORKLOADS / "stm-cache"
 load, matrix, zipf, build = (module_of(WORKLOAD, name) for name in ("load", "matrix", "zipf", "build"))

@@ -1,8 +1,8 @@
 """Read the text of a component file and find its errors.
 
-This module opens no file and starts no program. A subclass finds the files that a text refers to (loader.py). Without
-one, for example in the service while somebody writes a component, `unseen` lists what nobody has checked. The service
-has a copy of this module, made by proto/generate.py, so that both apply the same rules.
+This module opens no file and starts no program. A subclass finds the files that a text refers to (the agent's
+`components/loader.py`). Without one, for example in the service while somebody writes a component, `unseen` lists what
+nobody has checked.
 """
 
 import hashlib
@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from trimtab_agent.components import placeholders, tools
-from trimtab_agent.components.reader import Reader, Table
-from trimtab_agent.components.schema import (
+from trimtab_components import placeholders, tools
+from trimtab_components.errors import Problem, UnsuitableValueError
+from trimtab_components.reader import Reader, Table
+from trimtab_components.schema import (
     Application,
     Build,
     Choices,
@@ -28,7 +29,6 @@ from trimtab_agent.components.schema import (
     Switch,
     Template,
 )
-from trimtab_agent.errors import Problem, UnsuitableValueError
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NAME_ALLOWED = "a name: letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from trimtab_agent.errors import UnsuitableValueError
+from trimtab_components.errors import UnsuitableValueError
 
 Scalar = float | int | str | bool
 Configuration = Mapping[str, Scalar]

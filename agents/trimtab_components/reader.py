@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
-from trimtab_agent.components.schema import Scalar
-from trimtab_agent.errors import Problem
+from trimtab_components.errors import Problem
+from trimtab_components.schema import Scalar
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
