@@ -23,6 +23,7 @@ from service.core import logcontext, tracing
 from service.core.addresses import within
 from service.core.admission import Caller
 from service.core.errors import InvalidInput
+from service.identity import enrolment
 from service.identity.principals import authenticate_header, remembered_header
 from service.rpc import errors
 from service.rpc.admission import (
@@ -70,10 +71,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The action of a method, and the field of the request that names its study."""
+    """The action of a method, and the fields of the request that name its study and the agent that calls."""
 
     action: Action | None
-    study: str
+    study: str = ""
+    agent: str = ""
 
 
 # The key is the module and name of the servicer's method.
@@ -82,14 +84,15 @@ DECLARED: dict[str, Declared] = {}
 _principal: ContextVar[Principal] = ContextVar("principal")
 
 
-def requires(action: Action | None, *, study: str = "") -> Callable[[Method], Method]:
+def requires(action: Action | None, *, study: str = "", agent: str = "") -> Callable[[Method], Method]:
     """Declare the action of a servicer's method for the matrix of permissions. Every method needs this decorator.
 
-    `study` is the field of the request that names the study. If the action is None, anybody may call without a token.
+    `study` is the field of the request that names the study. `agent` is the field that names the calling agent: an
+    enrolled agent may call only in its own name. If the action is None, anybody may call without a token.
     """
 
     def declare(method: Method) -> Method:
-        DECLARED[f"{method.__module__}.{method.__qualname__}"] = Declared(action, study)
+        DECLARED[f"{method.__module__}.{method.__qualname__}"] = Declared(action, study, agent)
         return method
 
     return declare
@@ -183,7 +186,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         parse: Callable[[bytes], Message] = cast(Any, handler.request_deserializer)
         if both is not None:
             return self._wrap_reflection(method, handler, both)
-        declared = Declared(None, "") if method.startswith(HEALTH) else declared_for(unary or stream)
+        declared = Declared(None) if method.startswith(HEALTH) else declared_for(unary or stream)
         if unary is not None:
 
             async def answer(_: object, context: Context) -> Message | None:
@@ -237,7 +240,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         async def answer(requests: Any, context: Context) -> AsyncIterator[Message]:
             call = _Call(method, context)
             try:
-                caller = await self._admit(call, Declared(Action.SESSION_READ, ""), context)
+                caller = await self._admit(call, Declared(Action.SESSION_READ), context)
                 try:
                     async for message in stream(requests, context):
                         yield message
@@ -296,6 +299,8 @@ def _permit(declared: Declared, request: Message) -> None:
         study = getattr(request, declared.study) if declared.study else None
         principal = _principal.get()
         require(principal, declared.action, study)
+        if declared.agent:
+            enrolment.check_own(principal, getattr(request, declared.agent))
         choose_lane((principal.tenant_id, study or declared.action))
 
 

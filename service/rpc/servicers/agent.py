@@ -8,143 +8,187 @@ from service.identity import enrolment
 from service.rpc import converters
 from service.rpc.admission import Context
 from service.rpc.interceptors import current_principal, requires
+from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
 
-class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
+class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
     """The service's methods, which the .proto file documents. Each translates, calls one action in a database thread,
     and translates back.
     """
 
     def __init__(self, threads: DatabaseThreads, waits: Waits) -> None:
-        self._threads = threads
+        super().__init__(threads)
         self._waits = waits
 
     @requires(None)
     async def Enrol(self, request: agent_pb2.EnrolRequest, context: Context) -> agent_pb2.EnrolResponse:
-        return await self._threads.run(_enrol, request)
+        return await self.threads.run(_enrol, request)
 
-    @requires(Action.AGENT_RUN)
-    async def RenewCredential(
-        self, request: agent_pb2.RenewCredentialRequest, context: Context
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def RenewCredential(
+        self, principal: Principal, request: agent_pb2.RenewCredentialRequest
     ) -> agent_pb2.RenewCredentialResponse:
-        return await self._threads.run(_renew_credential, _caller(request.agent_id), request)
+        issued = enrolment.renew(principal, agent_id=request.agent_id, credential_digest=request.credential_digest)
+        return agent_pb2.RenewCredentialResponse(
+            lifetime=converters.duration(issued.seconds), renew_after=converters.duration(issued.renewal_seconds)
+        )
 
-    @requires(Action.AGENT_RUN)
-    async def Register(self, request: agent_pb2.RegisterRequest, context: Context) -> agent_pb2.RegisterResponse:
-        return await self._threads.run(_register, _caller(request.agent_id), request)
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def Register(self, principal: Principal, request: agent_pb2.RegisterRequest) -> agent_pb2.RegisterResponse:
+        registration = agents.register(
+            principal,
+            agent_id=request.agent_id,
+            name=request.name,
+            version=request.version,
+            slots=request.slots,
+            labels=dict(request.labels),
+            components=[
+                converters.component_json(f"components[{index}]", component)
+                for index, component in enumerate(request.components)
+            ],
+            session_id=request.session_id,
+            policy=dict(request.policy),
+        )
+        return agent_pb2.RegisterResponse(
+            lease_time=converters.duration(registration.lease_seconds),
+            heartbeat_interval=converters.duration(registration.heartbeat_seconds),
+        )
 
-    @requires(Action.AGENT_RUN)
+    @requires(Action.AGENT_RUN, agent="agent_id")
     async def AcquireLeases(
         self, request: agent_pb2.AcquireLeasesRequest, context: Context
     ) -> agent_pb2.AcquireLeasesResponse:
-        principal = _caller(request.agent_id)
+        principal = current_principal()
         return await self._waits.until(
-            lambda: self._threads.run(_acquire_leases, principal, request),
+            lambda: self.threads.run(_acquire_leases, principal, request),
             lambda response: bool(response.leases),
             end=end_of(request.wait, context),
             work=True,
         )
 
-    @requires(Action.AGENT_RUN)
+    @requires(Action.AGENT_RUN, agent="agent_id")
     async def RenewLeases(
         self, request: agent_pb2.RenewLeasesRequest, context: Context
     ) -> agent_pb2.RenewLeasesResponse:
-        principal = _caller(request.agent_id)
+        principal = current_principal()
         # The first call renews. The later calls only read which trials to stop.
         calls = chain([_renew_leases], repeat(_stops))
         return await self._waits.until(
-            lambda: self._threads.run(next(calls), principal, request),
+            lambda: self.threads.run(next(calls), principal, request),
             lambda response: bool(response.cancel or response.lost or response.dry_runs),
             end=end_of(request.wait, context),
             stop=principal.tenant_id,
         )
 
-    @requires(Action.AGENT_RUN)
-    async def ReportStarted(
-        self, request: agent_pb2.ReportStartedRequest, context: Context
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def ReportStarted(
+        self, principal: Principal, request: agent_pb2.ReportStartedRequest
     ) -> agent_pb2.ReportStartedResponse:
-        return await self._threads.run(_report_started, _caller(request.agent_id), request)
+        runs.report_started(
+            principal,
+            agent_id=request.agent_id,
+            lease=request.lease,
+            node=request.node,
+            run=request.run,
+            invocation=converters.invocation_json(request.invocation) if request.HasField("invocation") else None,
+        )
+        return agent_pb2.ReportStartedResponse()
 
-    @requires(Action.AGENT_RUN)
-    async def ReportMeasurement(
-        self, request: agent_pb2.ReportMeasurementRequest, context: Context
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def ReportMeasurement(
+        self, principal: Principal, request: agent_pb2.ReportMeasurementRequest
     ) -> agent_pb2.ReportMeasurementResponse:
-        return await self._threads.run(_report_measurement, _caller(request.agent_id), request)
+        measurement = request.measurement
+        cancel = runs.report_measurement(
+            principal,
+            agent_id=request.agent_id,
+            lease=request.lease,
+            step=measurement.step,
+            metrics=dict(measurement.metrics),
+            elapsed_seconds=converters.seconds_or_none(measurement, "elapsed"),
+            run=request.run,
+        )
+        return agent_pb2.ReportMeasurementResponse(cancel=cancel)
 
-    @requires(Action.AGENT_RUN)
-    async def SettleLease(
-        self, request: agent_pb2.SettleLeaseRequest, context: Context
-    ) -> agent_pb2.SettleLeaseResponse:
-        return await self._threads.run(_settle_lease, _caller(request.agent_id), request)
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def SettleLease(self, principal: Principal, request: agent_pb2.SettleLeaseRequest) -> agent_pb2.SettleLeaseResponse:
+        runs.settle(
+            principal,
+            agent_id=request.agent_id,
+            lease=request.lease,
+            outcome=converters.outcome(request.outcome),
+            metrics=dict(request.metrics),
+            reason=request.reason,
+            reason_code=request.reason_code,
+            reason_values=dict(request.reason_values),
+            elapsed_seconds=converters.seconds_or_none(request, "elapsed"),
+            node=request.node,
+            doubt=request.doubt,
+            machine=request.machine,
+        )
+        return agent_pb2.SettleLeaseResponse()
 
-    @requires(Action.AGENT_RUN)
-    async def AppendLog(self, request: agent_pb2.AppendLogRequest, context: Context) -> agent_pb2.AppendLogResponse:
-        return await self._threads.run(_append_log, _caller(request.agent_id), request)
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def AppendLog(self, principal: Principal, request: agent_pb2.AppendLogRequest) -> agent_pb2.AppendLogResponse:
+        next_offset = logs.append_log(
+            principal, agent_id=request.agent_id, lease=request.lease, offset=request.offset, data=request.data
+        )
+        return agent_pb2.AppendLogResponse(next_offset=next_offset)
 
-    @requires(Action.AGENT_RUN)
-    async def AnswerDryRun(
-        self, request: agent_pb2.AnswerDryRunRequest, context: Context
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def AnswerDryRun(
+        self, principal: Principal, request: agent_pb2.AnswerDryRunRequest
     ) -> agent_pb2.AnswerDryRunResponse:
-        return await self._threads.run(_answer_dry_run, _caller(request.agent_id), request)
+        dry_runs.answer(
+            principal,
+            agent_id=request.agent_id,
+            dry_run=request.id,
+            trials=[
+                (converters.invocation_json(one.invocation) if one.HasField("invocation") else None, one.refusal)
+                for one in request.trials
+            ],
+        )
+        return agent_pb2.AnswerDryRunResponse()
+
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def PutArtifact(self, principal: Principal, request: agent_pb2.PutArtifactRequest) -> agent_pb2.PutArtifactResponse:
+        left_out = artifacts.put(
+            principal,
+            agent_id=request.agent_id,
+            lease=request.lease,
+            name=request.name,
+            size=request.size,
+            sha256=request.sha256,
+            data=request.data,
+            left_out=request.left_out,
+        )
+        return agent_pb2.PutArtifactResponse(left_out=left_out)
 
     @requires(Action.AGENT_RUN)
-    async def PutArtifact(
-        self, request: agent_pb2.PutArtifactRequest, context: Context
-    ) -> agent_pb2.PutArtifactResponse:
-        return await self._threads.run(_put_artifact, _caller(request.agent_id), request)
-
-    @requires(Action.AGENT_RUN)
-    async def GetComponentFile(
-        self, request: agent_pb2.GetComponentFileRequest, context: Context
+    @in_thread
+    def GetComponentFile(
+        self, principal: Principal, request: agent_pb2.GetComponentFileRequest
     ) -> agent_pb2.GetComponentFileResponse:
-        return await self._threads.run(_get_component_file, current_principal(), request)
-
-
-def _caller(agent_id: str) -> Principal:
-    """Return the principal. Raises Forbidden for an enrolled agent that calls in the name of another."""
-    principal = current_principal()
-    enrolment.check_own(principal, agent_id)
-    return principal
+        found = component_files.get(principal, request.name, digest=request.digest)
+        return converters.component_file(found)
 
 
 def _enrol(request: agent_pb2.EnrolRequest) -> agent_pb2.EnrolResponse:
     issued = enrolment.enrol(request.token, agent_id=request.agent_id, credential_digest=request.credential_digest)
     return agent_pb2.EnrolResponse(
         lifetime=converters.duration(issued.seconds), renew_after=converters.duration(issued.renewal_seconds)
-    )
-
-
-def _renew_credential(
-    principal: Principal, request: agent_pb2.RenewCredentialRequest
-) -> agent_pb2.RenewCredentialResponse:
-    issued = enrolment.renew(principal, agent_id=request.agent_id, credential_digest=request.credential_digest)
-    return agent_pb2.RenewCredentialResponse(
-        lifetime=converters.duration(issued.seconds), renew_after=converters.duration(issued.renewal_seconds)
-    )
-
-
-def _register(principal: Principal, request: agent_pb2.RegisterRequest) -> agent_pb2.RegisterResponse:
-    registration = agents.register(
-        principal,
-        agent_id=request.agent_id,
-        name=request.name,
-        version=request.version,
-        slots=request.slots,
-        labels=dict(request.labels),
-        components=[
-            converters.component_json(f"components[{index}]", component)
-            for index, component in enumerate(request.components)
-        ],
-        session_id=request.session_id,
-        policy=dict(request.policy),
-    )
-    return agent_pb2.RegisterResponse(
-        lease_time=converters.duration(registration.lease_seconds),
-        heartbeat_interval=converters.duration(registration.heartbeat_seconds),
     )
 
 
@@ -179,90 +223,3 @@ def _renewal_message(principal: Principal, agent_id: str, renewal: heartbeats.Re
         cancel=[agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=reason) for lease, reason in renewal.cancel],
         lost=renewal.lost,
     )
-
-
-def _report_started(principal: Principal, request: agent_pb2.ReportStartedRequest) -> agent_pb2.ReportStartedResponse:
-    runs.report_started(
-        principal,
-        agent_id=request.agent_id,
-        lease=request.lease,
-        node=request.node,
-        run=request.run,
-        invocation=converters.invocation_json(request.invocation) if request.HasField("invocation") else None,
-    )
-    return agent_pb2.ReportStartedResponse()
-
-
-def _report_measurement(
-    principal: Principal, request: agent_pb2.ReportMeasurementRequest
-) -> agent_pb2.ReportMeasurementResponse:
-    measurement = request.measurement
-    cancel = runs.report_measurement(
-        principal,
-        agent_id=request.agent_id,
-        lease=request.lease,
-        step=measurement.step,
-        metrics=dict(measurement.metrics),
-        elapsed_seconds=converters.seconds_or_none(measurement, "elapsed"),
-        run=request.run,
-    )
-    return agent_pb2.ReportMeasurementResponse(cancel=cancel)
-
-
-def _settle_lease(principal: Principal, request: agent_pb2.SettleLeaseRequest) -> agent_pb2.SettleLeaseResponse:
-    runs.settle(
-        principal,
-        agent_id=request.agent_id,
-        lease=request.lease,
-        outcome=converters.outcome(request.outcome),
-        metrics=dict(request.metrics),
-        reason=request.reason,
-        reason_code=request.reason_code,
-        reason_values=dict(request.reason_values),
-        elapsed_seconds=converters.seconds_or_none(request, "elapsed"),
-        node=request.node,
-        doubt=request.doubt,
-        machine=request.machine,
-    )
-    return agent_pb2.SettleLeaseResponse()
-
-
-def _append_log(principal: Principal, request: agent_pb2.AppendLogRequest) -> agent_pb2.AppendLogResponse:
-    next_offset = logs.append_log(
-        principal, agent_id=request.agent_id, lease=request.lease, offset=request.offset, data=request.data
-    )
-    return agent_pb2.AppendLogResponse(next_offset=next_offset)
-
-
-def _put_artifact(principal: Principal, request: agent_pb2.PutArtifactRequest) -> agent_pb2.PutArtifactResponse:
-    left_out = artifacts.put(
-        principal,
-        agent_id=request.agent_id,
-        lease=request.lease,
-        name=request.name,
-        size=request.size,
-        sha256=request.sha256,
-        data=request.data,
-        left_out=request.left_out,
-    )
-    return agent_pb2.PutArtifactResponse(left_out=left_out)
-
-
-def _answer_dry_run(principal: Principal, request: agent_pb2.AnswerDryRunRequest) -> agent_pb2.AnswerDryRunResponse:
-    dry_runs.answer(
-        principal,
-        agent_id=request.agent_id,
-        dry_run=request.id,
-        trials=[
-            (converters.invocation_json(one.invocation) if one.HasField("invocation") else None, one.refusal)
-            for one in request.trials
-        ],
-    )
-    return agent_pb2.AnswerDryRunResponse()
-
-
-def _get_component_file(
-    principal: Principal, request: agent_pb2.GetComponentFileRequest
-) -> agent_pb2.GetComponentFileResponse:
-    found = component_files.get(principal, request.name, digest=request.digest)
-    return converters.component_file(found)

@@ -13,21 +13,18 @@ from service.identity.models import ApiToken
 from service.identity.principals import tenant_name
 from service.identity.sign_in import sign_in
 from service.rpc.admission import Context
-from service.rpc.interceptors import current_principal, requires
-from service.rpc.threads import DatabaseThreads
+from service.rpc.interceptors import requires
+from service.rpc.servicers.base import Servicer, in_thread
 from service.tenancy import audit
 from service.tenancy.models import AuditEntry
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
 
-class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
+class IdentityServicer(Servicer, identity_pb2_grpc.IdentityServiceServicer):
     """The service's methods, which the .proto file documents. Each translates, calls one action in a database thread,
     and translates back.
     """
-
-    def __init__(self, threads: DatabaseThreads) -> None:
-        self._threads = threads
 
     @requires(None)
     async def GetSignIn(
@@ -39,61 +36,83 @@ class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
         return identity_pb2.GetSignInResponse(issuer=provider.issuer, client_id=provider.cli_client)
 
     @requires(Action.SESSION_READ)
-    async def WhoAmI(self, request: identity_pb2.WhoAmIRequest, context: Context) -> identity_pb2.WhoAmIResponse:
-        return await self._threads.run(_who_am_i, current_principal())
+    @in_thread
+    def WhoAmI(self, principal: Principal, request: identity_pb2.WhoAmIRequest) -> identity_pb2.WhoAmIResponse:
+        return identity_pb2.WhoAmIResponse(
+            actor=principal.actor,
+            tenant=tenant_name(principal),
+            role=principal.role,
+            scopes=sorted(principal.scopes),
+            study=principal.study or "",
+            credential=principal.credential,
+        )
 
     @requires(Action.TOKEN_OWN, study="study")
-    async def CreateApiToken(
-        self, request: identity_pb2.CreateApiTokenRequest, context: Context
+    @in_thread
+    def CreateApiToken(
+        self, principal: Principal, request: identity_pb2.CreateApiTokenRequest
     ) -> identity_pb2.CreateApiTokenResponse:
-        return await self._threads.run(_create_api_token, current_principal(), request)
+        token, text = tokens.create(
+            principal,
+            name=request.name,
+            scopes=list(request.scopes),
+            study=request.study or None,
+            days=request.days or tokens.DEFAULT_DAYS,
+            request_id=request.request_id,
+        )
+        return identity_pb2.CreateApiTokenResponse(token=_token(token), secret=text)
 
     @requires(Action.TOKEN_OWN)
-    async def ListApiTokens(
-        self, request: identity_pb2.ListApiTokensRequest, context: Context
+    @in_thread
+    def ListApiTokens(
+        self, principal: Principal, request: identity_pb2.ListApiTokensRequest
     ) -> identity_pb2.ListApiTokensResponse:
-        found = await self._threads.run(tokens.list_tokens, current_principal(), everyone=request.everyone)
+        found = tokens.list_tokens(principal, everyone=request.everyone)
         return identity_pb2.ListApiTokensResponse(tokens=[_token(token) for token in found])
 
     @requires(Action.TOKEN_OWN)
-    async def RevokeApiToken(
-        self, request: identity_pb2.RevokeApiTokenRequest, context: Context
+    @in_thread
+    def RevokeApiToken(
+        self, principal: Principal, request: identity_pb2.RevokeApiTokenRequest
     ) -> identity_pb2.RevokeApiTokenResponse:
-        await self._threads.run(tokens.revoke, current_principal(), request.token)
+        tokens.revoke(principal, request.token)
         principals.forget()
         return identity_pb2.RevokeApiTokenResponse()
 
     @requires(Action.AGENT_ENROL)
-    async def CreateEnrolment(
-        self, request: identity_pb2.CreateEnrolmentRequest, context: Context
+    @in_thread
+    def CreateEnrolment(
+        self, principal: Principal, request: identity_pb2.CreateEnrolmentRequest
     ) -> identity_pb2.CreateEnrolmentResponse:
-        minutes = request.minutes or enrolment.DEFAULT_MINUTES
-        made, text = await self._threads.run(enrolment.create, current_principal(), minutes=minutes)
+        made, text = enrolment.create(principal, minutes=request.minutes or enrolment.DEFAULT_MINUTES)
         return identity_pb2.CreateEnrolmentResponse(secret=text, expires_at=_time(made.expires_at))
 
     @requires(Action.AGENT_ENROL)
-    async def RevokeAgent(
-        self, request: identity_pb2.RevokeAgentRequest, context: Context
+    @in_thread
+    def RevokeAgent(
+        self, principal: Principal, request: identity_pb2.RevokeAgentRequest
     ) -> identity_pb2.RevokeAgentResponse:
-        await self._threads.run(enrolment.revoke, current_principal(), request.agent_id)
+        enrolment.revoke(principal, request.agent_id)
         principals.forget()
         return identity_pb2.RevokeAgentResponse()
 
     @requires(Action.ACCESS_REVOKE)
-    async def RevokeAccess(
-        self, request: identity_pb2.RevokeAccessRequest, context: Context
+    @in_thread
+    def RevokeAccess(
+        self, principal: Principal, request: identity_pb2.RevokeAccessRequest
     ) -> identity_pb2.RevokeAccessResponse:
         count = 0
         if request.WhichOneof("whom") == "session":
-            await self._threads.run(revocations.revoke_session, current_principal(), request.session)
+            revocations.revoke_session(principal, request.session)
         else:
-            count = await self._threads.run(revocations.revoke_person, current_principal(), request.person)
+            count = revocations.revoke_person(principal, request.person)
         principals.forget()
         return identity_pb2.RevokeAccessResponse(tokens=count)
 
     @requires(Action.AUDIT_READ)
-    async def ListAuditEntries(
-        self, request: identity_pb2.ListAuditEntriesRequest, context: Context
+    @in_thread
+    def ListAuditEntries(
+        self, principal: Principal, request: identity_pb2.ListAuditEntriesRequest
     ) -> identity_pb2.ListAuditEntriesResponse:
         wanted = audit.Filter(
             actor=request.actor,
@@ -102,37 +121,10 @@ class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
             since=_asked(request, "since"),
             until=_asked(request, "until"),
         )
-        page = await self._threads.run(
-            audit.page, current_principal(), wanted, size=request.page_size, token=request.page_token
-        )
+        page = audit.page(principal, wanted, size=request.page_size, token=request.page_token)
         return identity_pb2.ListAuditEntriesResponse(
             entries=[_entry(entry) for entry in page.items], next_page_token=page.next_page_token
         )
-
-
-def _who_am_i(principal: Principal) -> identity_pb2.WhoAmIResponse:
-    return identity_pb2.WhoAmIResponse(
-        actor=principal.actor,
-        tenant=tenant_name(principal),
-        role=principal.role,
-        scopes=sorted(principal.scopes),
-        study=principal.study or "",
-        credential=principal.credential,
-    )
-
-
-def _create_api_token(
-    principal: Principal, request: identity_pb2.CreateApiTokenRequest
-) -> identity_pb2.CreateApiTokenResponse:
-    token, text = tokens.create(
-        principal,
-        name=request.name,
-        scopes=list(request.scopes),
-        study=request.study or None,
-        days=request.days or tokens.DEFAULT_DAYS,
-        request_id=request.request_id,
-    )
-    return identity_pb2.CreateApiTokenResponse(token=_token(token), secret=text)
 
 
 def _token(token: ApiToken) -> identity_pb2.ApiToken:

@@ -10,6 +10,7 @@ from service.rpc import matching_converters as converters
 from service.rpc.admission import Context
 from service.rpc.following import Following
 from service.rpc.interceptors import current_principal, requires
+from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
@@ -18,7 +19,7 @@ from service.tenancy.principal import Principal
 _MOST_INLINE = 5000
 
 
-class MatchingServicer(matching_pb2_grpc.MatchingServiceServicer):
+class MatchingServicer(Servicer, matching_pb2_grpc.MatchingServiceServicer):
     """The methods of matching, which the .proto file documents.
 
     A match is answered from memory. The database is read only after a notification that the tenant's records have
@@ -26,7 +27,7 @@ class MatchingServicer(matching_pb2_grpc.MatchingServiceServicer):
     """
 
     def __init__(self, threads: DatabaseThreads) -> None:
-        self._threads = threads
+        super().__init__(threads)
         self._following = Following()
 
     @requires(Action.MATCH_READ)
@@ -37,7 +38,7 @@ class MatchingServicer(matching_pb2_grpc.MatchingServiceServicer):
         book = books.books.of(principal.tenant_id)
         if await self._following.must_read(principal.tenant_id) or not book.is_loaded:
             try:
-                book = await self._threads.run(books.books.refreshed, principal)
+                book = await self.threads.run(books.books.refreshed, principal)
             except BaseException:
                 self._following.not_read(principal.tenant_id)
                 raise
@@ -48,65 +49,57 @@ class MatchingServicer(matching_pb2_grpc.MatchingServiceServicer):
         return matching_pb2.MatchResponse(matches=[converters.match_message(match) for match in found])
 
     @requires(Action.MATCH_REPORT)
-    async def ReportJobs(
-        self, request: matching_pb2.ReportJobsRequest, context: Context
+    @in_thread
+    def ReportJobs(
+        self, principal: Principal, request: matching_pb2.ReportJobsRequest
     ) -> matching_pb2.ReportJobsResponse:
         reports = [converters.report_of(f"jobs[{index}]", one) for index, one in enumerate(request.jobs)]
-        await self._threads.run(jobs.report, current_principal(), reports)
+        jobs.report(principal, reports)
         return matching_pb2.ReportJobsResponse()
 
     @requires(Action.RECORD_READ, study="study")
-    async def ListRecords(
-        self, request: matching_pb2.ListRecordsRequest, context: Context
+    @in_thread
+    def ListRecords(
+        self, principal: Principal, request: matching_pb2.ListRecordsRequest
     ) -> matching_pb2.ListRecordsResponse:
-        return await self._threads.run(_list_records, current_principal(), request)
+        found = records.page(
+            principal,
+            component=request.component,
+            study=request.study,
+            state=converters.state_of(request.state, required=False),
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        fared = feedback.of(principal, [record.pk for record in found.items])
+        return matching_pb2.ListRecordsResponse(
+            records=[converters.record_message(record, fared[record.pk]) for record in found.items],
+            next_page_token=found.next_page_token,
+        )
 
     @requires(Action.RECORD_CHANGE)
-    async def ChangeRecord(self, request: matching_pb2.ChangeRecordRequest, context: Context) -> matching_pb2.Record:
-        return await self._threads.run(_change_record, current_principal(), request)
+    @in_thread
+    def ChangeRecord(self, principal: Principal, request: matching_pb2.ChangeRecordRequest) -> matching_pb2.Record:
+        state = converters.state_of(request.state, required=True)
+        record = records.change(principal, request.id, state, request.reason)
+        return converters.record_message(record, feedback.of(principal, [record.pk])[record.pk])
 
     @requires(Action.RECORD_READ)
-    async def ListJobs(self, request: matching_pb2.ListJobsRequest, context: Context) -> matching_pb2.ListJobsResponse:
-        return await self._threads.run(_list_jobs, current_principal(), request)
+    @in_thread
+    def ListJobs(self, principal: Principal, request: matching_pb2.ListJobsRequest) -> matching_pb2.ListJobsResponse:
+        found = jobs.page(principal, record=request.record, page_size=request.page_size, page_token=request.page_token)
+        return matching_pb2.ListJobsResponse(
+            jobs=[converters.job_message(kept) for kept in found.items], next_page_token=found.next_page_token
+        )
 
     @requires(Action.RECORD_READ)
-    async def GetSettings(self, request: matching_pb2.GetSettingsRequest, context: Context) -> matching_pb2.Settings:
-        found = await self._threads.run(settings.get, current_principal(), request.cluster)
-        return converters.settings_message(found)
+    @in_thread
+    def GetSettings(self, principal: Principal, request: matching_pb2.GetSettingsRequest) -> matching_pb2.Settings:
+        return converters.settings_message(settings.get(principal, request.cluster))
 
     @requires(Action.MATCHING_CONFIGURE)
-    async def UpdateSettings(
-        self, request: matching_pb2.UpdateSettingsRequest, context: Context
+    @in_thread
+    def UpdateSettings(
+        self, principal: Principal, request: matching_pb2.UpdateSettingsRequest
     ) -> matching_pb2.Settings:
         wanted = converters.settings_of(request.settings)
-        found = await self._threads.run(settings.update, current_principal(), request.cluster, wanted)
-        return converters.settings_message(found)
-
-
-def _list_records(principal: Principal, request: matching_pb2.ListRecordsRequest) -> matching_pb2.ListRecordsResponse:
-    found = records.page(
-        principal,
-        component=request.component,
-        study=request.study,
-        state=converters.state_of(request.state, required=False),
-        page_size=request.page_size,
-        page_token=request.page_token,
-    )
-    fared = feedback.of(principal, [record.pk for record in found.items])
-    return matching_pb2.ListRecordsResponse(
-        records=[converters.record_message(record, fared[record.pk]) for record in found.items],
-        next_page_token=found.next_page_token,
-    )
-
-
-def _change_record(principal: Principal, request: matching_pb2.ChangeRecordRequest) -> matching_pb2.Record:
-    state = converters.state_of(request.state, required=True)
-    record = records.change(principal, request.id, state, request.reason)
-    return converters.record_message(record, feedback.of(principal, [record.pk])[record.pk])
-
-
-def _list_jobs(principal: Principal, request: matching_pb2.ListJobsRequest) -> matching_pb2.ListJobsResponse:
-    found = jobs.page(principal, record=request.record, page_size=request.page_size, page_token=request.page_token)
-    return matching_pb2.ListJobsResponse(
-        jobs=[converters.job_message(kept) for kept in found.items], next_page_token=found.next_page_token
-    )
+        return converters.settings_message(settings.update(principal, request.cluster, wanted))

@@ -20,6 +20,7 @@ from service.results.analysis import analyse, best_trials
 from service.rpc import converters
 from service.rpc.admission import Context
 from service.rpc.interceptors import current_principal, requires
+from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.studies import notes, selectors
@@ -41,169 +42,326 @@ WATCH_PAUSE_SECONDS = 0.05
 WATCH_SECONDS = 60.0
 
 
-class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
+class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
     """The service's methods, which the .proto file documents. Each translates, calls one action or selector in a
     database thread, and translates back.
     """
 
     def __init__(self, threads: DatabaseThreads, waits: Waits) -> None:
-        self._threads = threads
+        super().__init__(threads)
         self._waits = waits
 
     @requires(Action.STUDY_CREATE, study="name")
-    async def CreateStudy(self, request: tuning_pb2.CreateStudyRequest, context: Context) -> tuning_pb2.Study:
-        return await self._threads.run(_create_study, current_principal(), request)
+    @in_thread
+    def CreateStudy(self, principal: Principal, request: tuning_pb2.CreateStudyRequest) -> tuning_pb2.Study:
+        study = create_study(
+            principal,
+            request.name,
+            converters.spec_json(request.spec),
+            check_space=check_offer,
+            load_if_exists=request.load_if_exists,
+            request_id=request.request_id,
+        )
+        return converters.study_message(study)
 
     @requires(Action.STUDY_CREATE, study="name")
-    async def ParseStudyFile(
-        self, request: tuning_pb2.ParseStudyFileRequest, context: Context
+    @in_thread
+    def ParseStudyFile(
+        self, principal: Principal, request: tuning_pb2.ParseStudyFileRequest
     ) -> tuning_pb2.ParseStudyFileResponse:
-        return await self._threads.run(_parse_study_file, current_principal(), request)
+        found = study_file.read(principal, request.text, offered_space=offered_space)
+        with found.places():
+            spec = parse(found.spec)
+            checked(principal, spec, check_space=check_offer)
+        return tuning_pb2.ParseStudyFileResponse(name=found.name or "", spec=converters.spec_message(spec))
 
     @requires(Action.STUDY_READ, study="study")
-    async def GetStudyFile(
-        self, request: tuning_pb2.GetStudyFileRequest, context: Context
+    @in_thread
+    def GetStudyFile(
+        self, principal: Principal, request: tuning_pb2.GetStudyFileRequest
     ) -> tuning_pb2.GetStudyFileResponse:
-        return await self._threads.run(_get_study_file, current_principal(), request)
+        study = selectors.get_study(principal, request.study)
+        content = study_file.content_of(study, brief=False)
+        return tuning_pb2.GetStudyFileResponse(text=study_file.text_of(study), json=json.dumps(content))
 
     @requires(Action.STUDY_READ, study="name")
-    async def GetStudy(self, request: tuning_pb2.GetStudyRequest, context: Context) -> tuning_pb2.Study:
-        return await self._threads.run(_get_study, current_principal(), request)
+    @in_thread
+    def GetStudy(self, principal: Principal, request: tuning_pb2.GetStudyRequest) -> tuning_pb2.Study:
+        return converters.study_message(selectors.get_study(principal, request.name))
 
     @requires(Action.STUDY_READ)
-    async def ListStudies(
-        self, request: tuning_pb2.ListStudiesRequest, context: Context
+    @in_thread
+    def ListStudies(
+        self, principal: Principal, request: tuning_pb2.ListStudiesRequest
     ) -> tuning_pb2.ListStudiesResponse:
-        return await self._threads.run(_list_studies, current_principal(), request)
+        page = selectors.list_studies(
+            principal,
+            states=converters.study_states(request.states),
+            name_prefix=request.name_prefix,
+            component=request.component,
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        return tuning_pb2.ListStudiesResponse(
+            studies=[converters.study_message(study) for study in page.items],
+            next_page_token=page.next_page_token,
+            total_count=page.total_count,
+        )
 
     @requires(Action.STUDY_UPDATE, study="name")
-    async def UpdateStudyState(self, request: tuning_pb2.UpdateStudyStateRequest, context: Context) -> tuning_pb2.Study:
-        return await self._threads.run(_update_study_state, current_principal(), request)
+    @in_thread
+    def UpdateStudyState(self, principal: Principal, request: tuning_pb2.UpdateStudyStateRequest) -> tuning_pb2.Study:
+        state = converters.study_state(request.state)
+        return converters.study_message(update_state(principal, request.name, state, reason=request.reason))
 
     @requires(Action.STUDY_UPDATE, study="study")
-    async def ExtendBudget(self, request: tuning_pb2.ExtendBudgetRequest, context: Context) -> tuning_pb2.Study:
-        return await self._threads.run(_extend_budget, current_principal(), request)
+    @in_thread
+    def ExtendBudget(self, principal: Principal, request: tuning_pb2.ExtendBudgetRequest) -> tuning_pb2.Study:
+        changes = converters.budget_changes(request.budget, request.fields)
+        return converters.study_message(extend_budget(principal, request.study, changes))
 
     @requires(Action.STUDY_UPDATE, study="study")
-    async def CheckStudy(self, request: tuning_pb2.CheckStudyRequest, context: Context) -> tuning_pb2.Study:
-        return await self._threads.run(_check_study, current_principal(), request)
+    @in_thread
+    def CheckStudy(self, principal: Principal, request: tuning_pb2.CheckStudyRequest) -> tuning_pb2.Study:
+        settings = converters.final_check_json(request.final_check)
+        if settings is None:
+            raise InvalidInput("final_check.off", True, "false, because the call requests a check")
+        return converters.study_message(check_study(principal, request.study, settings, request_id=request.request_id))
 
     @requires(Action.STUDY_UPDATE, study="study")
-    async def ChangeSpace(
-        self, request: tuning_pb2.ChangeSpaceRequest, context: Context
+    @in_thread
+    def ChangeSpace(
+        self, principal: Principal, request: tuning_pb2.ChangeSpaceRequest
     ) -> tuning_pb2.ChangeSpaceResponse:
-        return await self._threads.run(_change_space, current_principal(), request)
+        asked = space_changes.preview if request.validate_only else space_changes.change_space
+        study, outside = asked(
+            principal, request.study, converters.ranges_json(request.ranges), check_space=check_space
+        )
+        return tuning_pb2.ChangeSpaceResponse(
+            study=converters.study_message(study),
+            finished_outside=outside.finished,
+            running_outside=outside.running,
+            waiting_outside=outside.waiting,
+        )
 
     @requires(Action.STUDY_UPDATE, study="study")
-    async def EditSpace(self, request: tuning_pb2.EditSpaceRequest, context: Context) -> tuning_pb2.EditSpaceResponse:
-        return await self._threads.run(_edit_space, current_principal(), request)
+    @in_thread
+    def EditSpace(self, principal: Principal, request: tuning_pb2.EditSpaceRequest) -> tuning_pb2.EditSpaceResponse:
+        asked = space_edits.preview if request.validate_only else space_edits.edit_space
+        budget = converters.budget_changes(request.budget, request.budget_fields)
+        found = asked(
+            principal,
+            request.study,
+            converters.edit_json(request),
+            budget=budget or None,
+            request_id=request.request_id,
+            check_space=check_space,
+        )
+        return tuning_pb2.EditSpaceResponse(
+            study=converters.study_message(found.study), trials=converters.earlier_trials(found.trials)
+        )
 
     @requires(Action.STUDY_DELETE, study="name")
-    async def DeleteStudy(
-        self, request: tuning_pb2.DeleteStudyRequest, context: Context
+    @in_thread
+    def DeleteStudy(
+        self, principal: Principal, request: tuning_pb2.DeleteStudyRequest
     ) -> tuning_pb2.DeleteStudyResponse:
-        await self._threads.run(delete_study, current_principal(), request.name)
+        delete_study(principal, request.name)
         return tuning_pb2.DeleteStudyResponse()
 
     @requires(Action.TRIAL_SUGGEST, study="study")
     async def SuggestTrials(self, request: tuning_pb2.SuggestTrialsRequest, context: Context) -> tuning_pb2.Operation:
         principal = current_principal()
         end = end_of(request.wait, context)
-        operation = await self._threads.run(_suggest_trials, principal, request)
+        operation = await self.threads.run(_suggest_trials, principal, request)
         return await self._wait_for(principal, operation, end)
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def RenewTrials(
-        self, request: tuning_pb2.RenewTrialsRequest, context: Context
+    @in_thread
+    def RenewTrials(
+        self, principal: Principal, request: tuning_pb2.RenewTrialsRequest
     ) -> tuning_pb2.RenewTrialsResponse:
-        return await self._threads.run(_renew_trials, current_principal(), request)
+        kept = client_leases.renew(
+            principal,
+            request.study,
+            client_id=request.client_id,
+            trials=request.trials,
+            lease_seconds=converters.seconds(request.lease),
+        )
+        return tuning_pb2.RenewTrialsResponse(trials=kept)
 
     @requires(Action.OPERATION_READ)
-    async def GetOperation(self, request: tuning_pb2.GetOperationRequest, context: Context) -> tuning_pb2.Operation:
-        return await self._threads.run(_get_operation, current_principal(), request.id)
+    @in_thread
+    def GetOperation(self, principal: Principal, request: tuning_pb2.GetOperationRequest) -> tuning_pb2.Operation:
+        return _get_operation(principal, request.id)
 
     @requires(Action.OPERATION_READ)
     async def WaitOperation(self, request: tuning_pb2.WaitOperationRequest, context: Context) -> tuning_pb2.Operation:
         principal = current_principal()
         end = end_of(request.wait, context)
-        operation = await self._threads.run(_get_operation, principal, request.id)
+        operation = await self.threads.run(_get_operation, principal, request.id)
         return await self._wait_for(principal, operation, end)
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def AddTrial(self, request: tuning_pb2.AddTrialRequest, context: Context) -> tuning_pb2.Trial:
-        return await self._threads.run(_add_trial, current_principal(), request)
+    @in_thread
+    def AddTrial(self, principal: Principal, request: tuning_pb2.AddTrialRequest) -> tuning_pb2.Trial:
+        return converters.reported_message(
+            tell.add_trial(
+                principal,
+                request.study,
+                params=converters.plain_values("params", request.params),
+                metrics=dict(request.metrics),
+                state=converters.added_state(request.state),
+                reason=request.reason,
+                request_id=request.request_id,
+            )
+        )
 
     @requires(Action.TRIAL_SUGGEST, study="study")
-    async def EnqueueTrials(
-        self, request: tuning_pb2.EnqueueTrialsRequest, context: Context
+    @in_thread
+    def EnqueueTrials(
+        self, principal: Principal, request: tuning_pb2.EnqueueTrialsRequest
     ) -> tuning_pb2.EnqueueTrialsResponse:
-        return await self._threads.run(_enqueue_trials, current_principal(), request)
+        study, trials = enqueue.enqueue_trials(
+            principal,
+            request.study,
+            params=converters.plain_values("params", request.params),
+            count=request.count,
+            request_id=request.request_id,
+        )
+        return tuning_pb2.EnqueueTrialsResponse(
+            trials=[converters.trial_message(study.name, trial) for trial in trials]
+        )
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def ReportMeasurement(
-        self, request: tuning_pb2.ReportMeasurementRequest, context: Context
-    ) -> tuning_pb2.Trial:
-        return await self._threads.run(_report_measurement, current_principal(), request)
+    @in_thread
+    def ReportMeasurement(self, principal: Principal, request: tuning_pb2.ReportMeasurementRequest) -> tuning_pb2.Trial:
+        measurement = request.measurement
+        return converters.reported_message(
+            tell.report_measurement(
+                principal,
+                request.study,
+                request.trial,
+                step=measurement.step,
+                metrics=dict(measurement.metrics),
+                elapsed_seconds=converters.seconds_or_none(measurement, "elapsed"),
+            )
+        )
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def CompleteTrial(self, request: tuning_pb2.CompleteTrialRequest, context: Context) -> tuning_pb2.Trial:
-        return await self._threads.run(_complete_trial, current_principal(), request)
+    @in_thread
+    def CompleteTrial(self, principal: Principal, request: tuning_pb2.CompleteTrialRequest) -> tuning_pb2.Trial:
+        return converters.reported_message(
+            tell.complete_trial(principal, request.study, request.trial, metrics=dict(request.metrics))
+        )
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def CompleteTrials(
-        self, request: tuning_pb2.CompleteTrialsRequest, context: Context
+    @in_thread
+    def CompleteTrials(
+        self, principal: Principal, request: tuning_pb2.CompleteTrialsRequest
     ) -> tuning_pb2.CompleteTrialsResponse:
-        return await self._threads.run(_complete_trials, current_principal(), request)
+        results = [(result.trial, dict(result.metrics)) for result in request.results]
+        reported = tell.complete_trials(principal, request.study, results)
+        return tuning_pb2.CompleteTrialsResponse(trials=[converters.reported_message(one) for one in reported])
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def FailTrial(self, request: tuning_pb2.FailTrialRequest, context: Context) -> tuning_pb2.Trial:
-        return await self._threads.run(_fail_trial, current_principal(), request)
+    @in_thread
+    def FailTrial(self, principal: Principal, request: tuning_pb2.FailTrialRequest) -> tuning_pb2.Trial:
+        return converters.reported_message(
+            tell.fail_trial(
+                principal, request.study, request.trial, infeasible=request.infeasible, reason=request.reason
+            )
+        )
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def StopTrial(self, request: tuning_pb2.StopTrialRequest, context: Context) -> tuning_pb2.Trial:
-        return await self._threads.run(_stop_trial, current_principal(), request)
+    @in_thread
+    def StopTrial(self, principal: Principal, request: tuning_pb2.StopTrialRequest) -> tuning_pb2.Trial:
+        return converters.reported_message(
+            tell.stop_trial(principal, request.study, request.trial, reason=request.reason)
+        )
 
     @requires(Action.STUDY_READ, study="study")
-    async def GetTrial(self, request: tuning_pb2.GetTrialRequest, context: Context) -> tuning_pb2.Trial:
-        return await self._threads.run(_get_trial, current_principal(), request)
+    @in_thread
+    def GetTrial(self, principal: Principal, request: tuning_pb2.GetTrialRequest) -> tuning_pb2.Trial:
+        return converters.trial_detail_message(selectors.get_trial(principal, request.study, request.trial))
 
     @requires(Action.TRIAL_REPORT, study="study")
-    async def ChangeNote(self, request: tuning_pb2.ChangeNoteRequest, context: Context) -> tuning_pb2.Note:
-        return await self._threads.run(_change_note, current_principal(), request)
+    @in_thread
+    def ChangeNote(self, principal: Principal, request: tuning_pb2.ChangeNoteRequest) -> tuning_pb2.Note:
+        written = notes.change_note(
+            principal,
+            request.study,
+            request.trial or None,
+            text=request.text if request.HasField("text") else None,
+            tags=list(request.tags.tags) if request.HasField("tags") else None,
+            attributes={
+                **converters.plain_values("attributes", request.set_attributes),
+                **dict.fromkeys(request.remove_attributes),
+            },
+        )
+        return converters.note_message(request.study, written)
 
     @requires(Action.STUDY_READ, study="study")
-    async def ListNotes(self, request: tuning_pb2.ListNotesRequest, context: Context) -> tuning_pb2.ListNotesResponse:
-        return await self._threads.run(_list_notes, current_principal(), request)
+    @in_thread
+    def ListNotes(self, principal: Principal, request: tuning_pb2.ListNotesRequest) -> tuning_pb2.ListNotesResponse:
+        found = notes.list_notes(principal, request.study, request.trial or None)
+        return tuning_pb2.ListNotesResponse(notes=[converters.note_message(request.study, one) for one in found])
 
     @requires(Action.STUDY_READ, study="study")
-    async def ListTrials(
-        self, request: tuning_pb2.ListTrialsRequest, context: Context
-    ) -> tuning_pb2.ListTrialsResponse:
-        return await self._threads.run(_list_trials, current_principal(), request)
+    @in_thread
+    def ListTrials(self, principal: Principal, request: tuning_pb2.ListTrialsRequest) -> tuning_pb2.ListTrialsResponse:
+        page = selectors.list_trials(
+            principal,
+            request.study,
+            states=converters.trial_states(request.states),
+            client_id=request.client_id,
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        return tuning_pb2.ListTrialsResponse(
+            trials=[converters.trial_message(request.study, trial) for trial in page.items],
+            next_page_token=page.next_page_token,
+        )
 
     @requires(Action.STUDY_READ, study="study")
-    async def GetBestTrials(
-        self, request: tuning_pb2.GetBestTrialsRequest, context: Context
+    @in_thread
+    def GetBestTrials(
+        self, principal: Principal, request: tuning_pb2.GetBestTrialsRequest
     ) -> tuning_pb2.GetBestTrialsResponse:
-        return await self._threads.run(_get_best_trials, current_principal(), request)
+        study = selectors.get_study(principal, request.study)
+        analysis = analyse(principal, study)
+        return converters.best_message(study, analysis, best_trials(principal, study, analysis))
 
     @requires(Action.STUDY_READ, study="study")
-    async def GetProspects(
-        self, request: tuning_pb2.GetProspectsRequest, context: Context
+    @in_thread
+    def GetProspects(
+        self, principal: Principal, request: tuning_pb2.GetProspectsRequest
     ) -> tuning_pb2.GetProspectsResponse:
-        return await self._threads.run(_get_prospects, current_principal(), request)
+        found = insight.read(principal, selectors.get_study(principal, request.study))
+        # Insight that an earlier version of the service has stored has no prospects.
+        prospects = (found.data or {}).get("prospects", ())
+        return tuning_pb2.GetProspectsResponse(
+            prospects=[tuning_pb2.Prospect(**one) for one in prospects],
+            finished=found.finished,
+            computing=found.asked_at is not None,
+            needed=FEWEST,
+            error=found.error,
+        )
 
     @requires(Action.AGENT_READ)
-    async def ListAgents(
-        self, request: tuning_pb2.ListAgentsRequest, context: Context
-    ) -> tuning_pb2.ListAgentsResponse:
-        return await self._threads.run(_list_agents, current_principal())
+    @in_thread
+    def ListAgents(self, principal: Principal, request: tuning_pb2.ListAgentsRequest) -> tuning_pb2.ListAgentsResponse:
+        return tuning_pb2.ListAgentsResponse(
+            agents=[converters.agent_message(agent) for agent in fleet.list_agents(principal)]
+        )
 
     @requires(Action.AGENT_READ)
-    async def ListBestSettings(
-        self, request: tuning_pb2.ListBestSettingsRequest, context: Context
+    @in_thread
+    def ListBestSettings(
+        self, principal: Principal, request: tuning_pb2.ListBestSettingsRequest
     ) -> tuning_pb2.ListBestSettingsResponse:
-        return await self._threads.run(_list_best_settings, current_principal(), request)
+        found = best_settings(principal, request.component)
+        return tuning_pb2.ListBestSettingsResponse(settings=[converters.best_settings_message(one) for one in found])
 
     @requires(Action.STUDY_READ, study="study")
     async def WatchStudy(
@@ -211,13 +369,13 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     ) -> AsyncIterator[tuning_pb2.StudyEvent]:
         # The first event comes at once, even if nothing has changed. The stream ends when the study is deleted.
         principal = current_principal()
-        study = await self._threads.run(selectors.get_study, principal, request.study)
+        study = await self.threads.run(selectors.get_study, principal, request.study)
         seen = request.from_revision
         first = True
         async with listener().subscribe(study=study.pk) as subscription:
             while not self._waits.stopping:
                 try:
-                    changes = await self._threads.run(selectors.changes, principal, request.study, seen)
+                    changes = await self.threads.run(selectors.changes, principal, request.study, seen)
                 except NotFound:
                     return
                 if changes.study.pk != study.pk:
@@ -237,7 +395,7 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         if end <= time.monotonic() or _finished(operation):
             return operation
         return await self._waits.until(
-            lambda: self._threads.run(_get_operation, principal, operation.id),
+            lambda: self.threads.run(_get_operation, principal, operation.id),
             _finished,
             end=end,
             operation=UUID(operation.id),
@@ -246,98 +404,6 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
 
 def _finished(operation: tuning_pb2.Operation) -> bool:
     return operation.state not in UNFINISHED
-
-
-def _create_study(principal: Principal, request: tuning_pb2.CreateStudyRequest) -> tuning_pb2.Study:
-    study = create_study(
-        principal,
-        request.name,
-        converters.spec_json(request.spec),
-        check_space=check_offer,
-        load_if_exists=request.load_if_exists,
-        request_id=request.request_id,
-    )
-    return converters.study_message(study)
-
-
-def _parse_study_file(
-    principal: Principal, request: tuning_pb2.ParseStudyFileRequest
-) -> tuning_pb2.ParseStudyFileResponse:
-    found = study_file.read(principal, request.text, offered_space=offered_space)
-    with found.places():
-        spec = parse(found.spec)
-        checked(principal, spec, check_space=check_offer)
-    return tuning_pb2.ParseStudyFileResponse(name=found.name or "", spec=converters.spec_message(spec))
-
-
-def _get_study_file(principal: Principal, request: tuning_pb2.GetStudyFileRequest) -> tuning_pb2.GetStudyFileResponse:
-    study = selectors.get_study(principal, request.study)
-    content = study_file.content_of(study, brief=False)
-    return tuning_pb2.GetStudyFileResponse(text=study_file.text_of(study), json=json.dumps(content))
-
-
-def _get_study(principal: Principal, request: tuning_pb2.GetStudyRequest) -> tuning_pb2.Study:
-    return converters.study_message(selectors.get_study(principal, request.name))
-
-
-def _list_studies(principal: Principal, request: tuning_pb2.ListStudiesRequest) -> tuning_pb2.ListStudiesResponse:
-    page = selectors.list_studies(
-        principal,
-        states=converters.study_states(request.states),
-        name_prefix=request.name_prefix,
-        component=request.component,
-        page_size=request.page_size,
-        page_token=request.page_token,
-    )
-    return tuning_pb2.ListStudiesResponse(
-        studies=[converters.study_message(study) for study in page.items],
-        next_page_token=page.next_page_token,
-        total_count=page.total_count,
-    )
-
-
-def _update_study_state(principal: Principal, request: tuning_pb2.UpdateStudyStateRequest) -> tuning_pb2.Study:
-    state = converters.study_state(request.state)
-    return converters.study_message(update_state(principal, request.name, state, reason=request.reason))
-
-
-def _extend_budget(principal: Principal, request: tuning_pb2.ExtendBudgetRequest) -> tuning_pb2.Study:
-    changes = converters.budget_changes(request.budget, request.fields)
-    return converters.study_message(extend_budget(principal, request.study, changes))
-
-
-def _check_study(principal: Principal, request: tuning_pb2.CheckStudyRequest) -> tuning_pb2.Study:
-    settings = converters.final_check_json(request.final_check)
-    if settings is None:
-        raise InvalidInput("final_check.off", True, "false, because the call requests a check")
-    return converters.study_message(check_study(principal, request.study, settings, request_id=request.request_id))
-
-
-def _change_space(principal: Principal, request: tuning_pb2.ChangeSpaceRequest) -> tuning_pb2.ChangeSpaceResponse:
-    asked = space_changes.preview if request.validate_only else space_changes.change_space
-    study, outside = asked(principal, request.study, converters.ranges_json(request.ranges), check_space=check_space)
-    return tuning_pb2.ChangeSpaceResponse(
-        study=converters.study_message(study),
-        finished_outside=outside.finished,
-        running_outside=outside.running,
-        waiting_outside=outside.waiting,
-    )
-
-
-def _edit_space(principal: Principal, request: tuning_pb2.EditSpaceRequest) -> tuning_pb2.EditSpaceResponse:
-    asked = space_edits.preview if request.validate_only else space_edits.edit_space
-    budget = converters.budget_changes(request.budget, request.budget_fields)
-    found = asked(
-        principal,
-        request.study,
-        converters.edit_json(request),
-        budget=budget or None,
-        request_id=request.request_id,
-        check_space=check_space,
-    )
-    return tuning_pb2.EditSpaceResponse(
-        study=converters.study_message(found.study), trials=converters.earlier_trials(found.trials)
-    )
 
 
 def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsRequest) -> tuning_pb2.Operation:
@@ -357,152 +423,5 @@ def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsReque
     )
 
 
-def _renew_trials(principal: Principal, request: tuning_pb2.RenewTrialsRequest) -> tuning_pb2.RenewTrialsResponse:
-    kept = client_leases.renew(
-        principal,
-        request.study,
-        client_id=request.client_id,
-        trials=request.trials,
-        lease_seconds=converters.seconds(request.lease),
-    )
-    return tuning_pb2.RenewTrialsResponse(trials=kept)
-
-
 def _get_operation(principal: Principal, operation_id: str) -> tuning_pb2.Operation:
     return converters.operation_message(selectors.get_operation(principal, operation_id))
-
-
-def _add_trial(principal: Principal, request: tuning_pb2.AddTrialRequest) -> tuning_pb2.Trial:
-    return converters.reported_message(
-        tell.add_trial(
-            principal,
-            request.study,
-            params=converters.plain_values("params", request.params),
-            metrics=dict(request.metrics),
-            state=converters.added_state(request.state),
-            reason=request.reason,
-            request_id=request.request_id,
-        )
-    )
-
-
-def _enqueue_trials(principal: Principal, request: tuning_pb2.EnqueueTrialsRequest) -> tuning_pb2.EnqueueTrialsResponse:
-    study, trials = enqueue.enqueue_trials(
-        principal,
-        request.study,
-        params=converters.plain_values("params", request.params),
-        count=request.count,
-        request_id=request.request_id,
-    )
-    return tuning_pb2.EnqueueTrialsResponse(trials=[converters.trial_message(study.name, trial) for trial in trials])
-
-
-def _report_measurement(principal: Principal, request: tuning_pb2.ReportMeasurementRequest) -> tuning_pb2.Trial:
-    measurement = request.measurement
-    return converters.reported_message(
-        tell.report_measurement(
-            principal,
-            request.study,
-            request.trial,
-            step=measurement.step,
-            metrics=dict(measurement.metrics),
-            elapsed_seconds=converters.seconds_or_none(measurement, "elapsed"),
-        )
-    )
-
-
-def _complete_trial(principal: Principal, request: tuning_pb2.CompleteTrialRequest) -> tuning_pb2.Trial:
-    return converters.reported_message(
-        tell.complete_trial(principal, request.study, request.trial, metrics=dict(request.metrics))
-    )
-
-
-def _complete_trials(
-    principal: Principal, request: tuning_pb2.CompleteTrialsRequest
-) -> tuning_pb2.CompleteTrialsResponse:
-    results = [(result.trial, dict(result.metrics)) for result in request.results]
-    reported = tell.complete_trials(principal, request.study, results)
-    return tuning_pb2.CompleteTrialsResponse(trials=[converters.reported_message(one) for one in reported])
-
-
-def _fail_trial(principal: Principal, request: tuning_pb2.FailTrialRequest) -> tuning_pb2.Trial:
-    return converters.reported_message(
-        tell.fail_trial(principal, request.study, request.trial, infeasible=request.infeasible, reason=request.reason)
-    )
-
-
-def _stop_trial(principal: Principal, request: tuning_pb2.StopTrialRequest) -> tuning_pb2.Trial:
-    return converters.reported_message(tell.stop_trial(principal, request.study, request.trial, reason=request.reason))
-
-
-def _get_trial(principal: Principal, request: tuning_pb2.GetTrialRequest) -> tuning_pb2.Trial:
-    return converters.trial_detail_message(selectors.get_trial(principal, request.study, request.trial))
-
-
-def _change_note(principal: Principal, request: tuning_pb2.ChangeNoteRequest) -> tuning_pb2.Note:
-    written = notes.change_note(
-        principal,
-        request.study,
-        request.trial or None,
-        text=request.text if request.HasField("text") else None,
-        tags=list(request.tags.tags) if request.HasField("tags") else None,
-        attributes={
-            **converters.plain_values("attributes", request.set_attributes),
-            **dict.fromkeys(request.remove_attributes),
-        },
-    )
-    return converters.note_message(request.study, written)
-
-
-def _list_notes(principal: Principal, request: tuning_pb2.ListNotesRequest) -> tuning_pb2.ListNotesResponse:
-    found = notes.list_notes(principal, request.study, request.trial or None)
-    return tuning_pb2.ListNotesResponse(notes=[converters.note_message(request.study, one) for one in found])
-
-
-def _list_trials(principal: Principal, request: tuning_pb2.ListTrialsRequest) -> tuning_pb2.ListTrialsResponse:
-    page = selectors.list_trials(
-        principal,
-        request.study,
-        states=converters.trial_states(request.states),
-        client_id=request.client_id,
-        page_size=request.page_size,
-        page_token=request.page_token,
-    )
-    return tuning_pb2.ListTrialsResponse(
-        trials=[converters.trial_message(request.study, trial) for trial in page.items],
-        next_page_token=page.next_page_token,
-    )
-
-
-def _get_best_trials(
-    principal: Principal, request: tuning_pb2.GetBestTrialsRequest
-) -> tuning_pb2.GetBestTrialsResponse:
-    study = selectors.get_study(principal, request.study)
-    analysis = analyse(principal, study)
-    return converters.best_message(study, analysis, best_trials(principal, study, analysis))
-
-
-def _get_prospects(principal: Principal, request: tuning_pb2.GetProspectsRequest) -> tuning_pb2.GetProspectsResponse:
-    found = insight.read(principal, selectors.get_study(principal, request.study))
-    # Insight that an earlier version of the service has stored has no prospects.
-    prospects = (found.data or {}).get("prospects", ())
-    return tuning_pb2.GetProspectsResponse(
-        prospects=[tuning_pb2.Prospect(**one) for one in prospects],
-        finished=found.finished,
-        computing=found.asked_at is not None,
-        needed=FEWEST,
-        error=found.error,
-    )
-
-
-def _list_best_settings(
-    principal: Principal, request: tuning_pb2.ListBestSettingsRequest
-) -> tuning_pb2.ListBestSettingsResponse:
-    found = best_settings(principal, request.component)
-    return tuning_pb2.ListBestSettingsResponse(settings=[converters.best_settings_message(one) for one in found])
-
-
-def _list_agents(principal: Principal) -> tuning_pb2.ListAgentsResponse:
-    return tuning_pb2.ListAgentsResponse(
-        agents=[converters.agent_message(agent) for agent in fleet.list_agents(principal)]
-    )

@@ -121,3 +121,6 @@ def test_every_method_names_its_action(servicer: type, method: object) -> None:
     assert isinstance(declared.action, Action) or name in OPEN
     # A request that names a study is judged by that study.
     assert declared.study == ("study" if "study" in fields else "name" if "Study" in name and "name" in fields else "")
+    # An enrolled agent calls only in its own name.
+    by_agent = servicer is AgentServicer and name not in OPEN
+    assert declared.agent == ("agent_id" if by_agent and "agent_id" in fields else "")
