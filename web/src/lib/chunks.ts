@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import { ApiError } from "./api/client";
 
 /** The code of an error that says that a part of the console could not be loaded. */
-export const UNLOADED = "part_unloaded";
+const UNLOADED = "part_unloaded";
 
 /** Load a part of the console that has a file of its own. Throws ApiError of the code UNLOADED if the file cannot be fetched. */
 export async function part<T>(load: () => Promise<T>): Promise<T> {

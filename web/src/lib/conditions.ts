@@ -15,7 +15,7 @@ export function parse(text: string): Condition | null {
 }
 
 /** A column of a table that the console has as a whole: the value of a row, null if it has none. */
-export type Column<Row> = { number: (row: Row) => number | null } | { text: (row: Row) => string | null };
+type Column<Row> = { number: (row: Row) => number | null } | { text: (row: Row) => string | null };
 export type Columns<Row> = Readonly<Record<string, Column<Row>>>;
 
 /** Return the rows that meet all conditions, and the first condition that does not fit the columns; it selects nothing. */

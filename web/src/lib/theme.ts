@@ -8,7 +8,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
 /** Return the viewer's choice. */
-export function getTheme(): Theme {
+function getTheme(): Theme {
   const chosen = document.documentElement.dataset.theme;
   return chosen === "light" || chosen === "dark" ? chosen : "system";
 }

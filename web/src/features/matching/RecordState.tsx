@@ -4,7 +4,7 @@ import { Badge } from "@/components/Badge";
 import type { MatchingRecord } from "@/lib/api/client";
 
 /** The states of a record, as they are shown. */
-export const RECORD_STATES = { ACTIVE: msg`active`, WITHDRAWN: msg`withdrawn` };
+const RECORD_STATES = { ACTIVE: msg`active`, WITHDRAWN: msg`withdrawn` };
 
 /** Return the cause of a withdrawal in a few words; what a person has said in full. */
 export function causeText({ cause, state_reason }: Pick<MatchingRecord, "cause" | "state_reason">): string {

@@ -2,7 +2,7 @@ import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";
 
 /** The fields that are compared, as the service names and orders them. */
-export const FIELDS: Record<string, MessageDescriptor> = {
+const FIELDS: Record<string, MessageDescriptor> = {
   user: msg`User`,
   name: msg`Job name`,
   program: msg`Program`,

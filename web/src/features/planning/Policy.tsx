@@ -87,7 +87,7 @@ export function Policy({ label, field, value, methods, none, several, onChange }
   );
 }
 
-export function nameOf(value: unknown): string {
+function nameOf(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "object" && value !== null && "name" in value ? textOf(value.name) : "";
 }

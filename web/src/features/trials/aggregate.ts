@@ -35,6 +35,6 @@ export function aggregate(trials: Trial[], objectives: Pick<Objective, "metric">
 }
 
 /** Return a key that is equal for equal configurations, whatever the order of their parameters. */
-export function keyOf(params: Configuration): string {
+function keyOf(params: Configuration): string {
   return JSON.stringify(Object.entries(params).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

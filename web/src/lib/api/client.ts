@@ -56,7 +56,7 @@ export type MatchingQuality = Schemas["Quality"];
 export type Note = Schemas["Note"];
 export type Notice = Schemas["Notice"];
 export type Channel = Schemas["Channel"];
-export type Fault = Schemas["Fault"];
+type Fault = Schemas["Fault"];
 export type Scalar = number | string | boolean;
 export type Configuration = Record<string, Scalar>;
 
