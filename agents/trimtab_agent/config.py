@@ -12,7 +12,7 @@ from pathlib import Path
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
-from trimtab_agent.trial_user import TrialUser
+from trimtab_agent.runners.trial_user import TrialUser
 from trimtab_components.definition import ADDRESS
 
 logger = logging.getLogger(__name__)

@@ -6,15 +6,13 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import grpc
-from google.protobuf.duration_pb2 import Duration
 from google.rpc import status_pb2
 
-from trimtab_agent import tracing
+from trimtab_agent import messages, tracing
 from trimtab_agent._gen import (
     agent_pb2,
     agent_pb2_grpc,
@@ -24,10 +22,8 @@ from trimtab_agent._gen import (
     tuning_pb2,
 )
 from trimtab_agent.artifacts import Artifact
-from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.config import Config
 from trimtab_agent.credentials import Credentials, Enrolled, TokenFile
-from trimtab_agent.dry_runs import DryRun, Rendered
 from trimtab_agent.errors import (
     CallError,
     CallRefusedError,
@@ -37,12 +33,9 @@ from trimtab_agent.errors import (
     ServiceAwayError,
     UnknownAgentError,
 )
-from trimtab_agent.invocation import Invocation
-from trimtab_agent.lease import Lease, Settlement
-from trimtab_agent.matching import messages as matching_messages
-from trimtab_agent.matching.job import Job, Match
-from trimtab_agent.matching.spool import Submission
-from trimtab_agent.runners.base import Outcome
+from trimtab_agent.invocation import Invocation, Rendered
+from trimtab_agent.lease import DryRun, Lease, Settlement
+from trimtab_agent.submissions import Job, Match, Submission
 from trimtab_agent.version import VERSION
 from trimtab_components.schema import Component
 
@@ -130,14 +123,6 @@ HANDSHAKES = {
     "Hostname Verification Check failed": "the server's certificate is for another name: use that name in --server",
 }
 
-OUTCOMES = {
-    Outcome.COMPLETED: agent_pb2.SettleLeaseRequest.OUTCOME_COMPLETED,
-    Outcome.INFEASIBLE: agent_pb2.SettleLeaseRequest.OUTCOME_INFEASIBLE,
-    Outcome.FAILED: agent_pb2.SettleLeaseRequest.OUTCOME_FAILED,
-    Outcome.CANCELLED: agent_pb2.SettleLeaseRequest.OUTCOME_CANCELLED,
-    Outcome.RELEASED: agent_pb2.SettleLeaseRequest.OUTCOME_RELEASED,
-}
-
 
 @dataclass(frozen=True)
 class Renewal:
@@ -210,14 +195,14 @@ class ControlPlane:
         """Exchange a single-use token for the agent's own credential."""
         request = agent_pb2.EnrolRequest(token=token, agent_id=self._agent_id, credential_digest=enrolled.draw(token))
         answer = await self._call("Enrol", request)
-        enrolled.confirm(_seconds(answer.renew_after))
+        enrolled.confirm(messages.to_seconds(answer.renew_after))
         self._token = enrolled.token()
 
     async def renew_credential(self, enrolled: Enrolled) -> None:
         """Exchange the credential for its successor."""
         request = agent_pb2.RenewCredentialRequest(agent_id=self._agent_id, credential_digest=enrolled.draw())
         answer = await self._call("RenewCredential", request)
-        enrolled.confirm(_seconds(answer.renew_after))
+        enrolled.confirm(messages.to_seconds(answer.renew_after))
         self._token = enrolled.token()
 
     async def register(self) -> float:
@@ -228,13 +213,13 @@ class ControlPlane:
             version=VERSION,
             slots=self._config.slots,
             labels=self._config.labels,
-            components=[of_component(component) for component in self._components],
+            components=[messages.of_component(component) for component in self._components],
             session_id=self._session_id,
             policy=self._config.described_rules(),
         )
         answer = await self._register(request)
         self._registered = True
-        return _seconds(answer.heartbeat_interval) or _seconds(answer.lease_time) / 3 or HEARTBEAT
+        return messages.to_seconds(answer.heartbeat_interval) or messages.to_seconds(answer.lease_time) / 3 or HEARTBEAT
 
     async def offer(self, components: Sequence[Component]) -> None:
         """Register again with these components."""
@@ -262,10 +247,10 @@ class ControlPlane:
     async def acquire(self, count: int, wait: float, held: Sequence[str]) -> list[Lease]:
         """Return up to `count` leases as soon as there is work, or none after `wait` seconds."""
         request = agent_pb2.AcquireLeasesRequest(
-            agent_id=self._agent_id, count=count, wait=_duration(wait), held_leases=held
+            agent_id=self._agent_id, count=count, wait=messages.of_seconds(wait), held_leases=held
         )
         answer = await self._call("AcquireLeases", request, extra=wait)
-        return [_lease(message) for message in answer.leases]
+        return [messages.to_lease(message) for message in answer.leases]
 
     async def renew(
         self,
@@ -282,15 +267,15 @@ class ControlPlane:
         request = agent_pb2.RenewLeasesRequest(
             agent_id=self._agent_id,
             leases=leases,
-            elapsed={lease: _duration(seconds) for lease, seconds in elapsed.items()},
+            elapsed={lease: messages.of_seconds(seconds) for lease, seconds in elapsed.items()},
             waiting=waiting,
-            wait=_duration(wait),
+            wait=messages.of_seconds(wait),
         )
         answer = await self._call("RenewLeases", request, extra=wait)
         return Renewal(
             {item.lease: item.reason for item in answer.cancel},
             frozenset(answer.lost),
-            [DryRun(one.id, [_lease(message) for message in one.trials]) for one in answer.dry_runs],
+            [DryRun(one.id, [messages.to_lease(message) for message in one.trials]) for one in answer.dry_runs],
         )
 
     async def answer_dry_run(self, dry_run: str, trials: Sequence[Rendered]) -> None:
@@ -300,7 +285,7 @@ class ControlPlane:
             agent_id=self._agent_id,
             id=dry_run,
             trials=[
-                rendered(refusal=one) if isinstance(one, str) else rendered(invocation=of_invocation(one))
+                rendered(refusal=one) if isinstance(one, str) else rendered(invocation=messages.of_invocation(one))
                 for one in trials
             ],
         )
@@ -311,7 +296,7 @@ class ControlPlane:
         for people."""
         request = agent_pb2.ReportStartedRequest(agent_id=self._agent_id, lease=lease, node=node, run=run)
         if shown is not None:
-            request.invocation.CopyFrom(of_invocation(shown))
+            request.invocation.CopyFrom(messages.of_invocation(shown))
         await self._call("ReportStarted", request)
 
     async def report_measurement(
@@ -320,7 +305,7 @@ class ControlPlane:
         """Report a measurement of a run; return whether the service wants the trial to stop."""
         measurement = tuning_pb2.Measurement(step=step, metrics=metrics)
         if elapsed is not None:
-            measurement.elapsed.CopyFrom(_duration(elapsed))
+            measurement.elapsed.CopyFrom(messages.of_seconds(elapsed))
         request = agent_pb2.ReportMeasurementRequest(
             agent_id=self._agent_id, lease=lease, measurement=measurement, run=run
         )
@@ -332,12 +317,12 @@ class ControlPlane:
         request = agent_pb2.SettleLeaseRequest(
             agent_id=self._agent_id,
             lease=lease,
-            outcome=OUTCOMES[settlement.outcome],
+            outcome=messages.OUTCOMES[settlement.outcome],
             metrics=settlement.metrics,
             reason=settlement.reason,
             reason_code=settlement.reason_code,
             reason_values=settlement.reason_values,
-            elapsed=_duration(settlement.elapsed),
+            elapsed=messages.of_seconds(settlement.elapsed),
             node=settlement.node,
             doubt=settlement.doubt,
             machine=settlement.machine,
@@ -366,13 +351,13 @@ class ControlPlane:
 
     async def match(self, job: Job, components: Sequence[str], seconds: float) -> list[Match]:
         """Return the records that a job resembles enough to be used, at most one of each component."""
-        request = matching_pb2.MatchRequest(job=matching_messages.of_job(job), components=components)
+        request = matching_pb2.MatchRequest(job=messages.of_job(job), components=components)
         answer = await self._call("Match", request, extra=seconds)
-        return [matching_messages.to_match(one) for one in answer.matches if one.accepted]
+        return [messages.to_match(one) for one in answer.matches if one.accepted]
 
     async def report_jobs(self, ended: Sequence[Submission]) -> None:
         """Report how jobs ended. Only the first report of a submission counts."""
-        jobs = [matching_messages.of_submission(one) for one in ended]
+        jobs = [messages.of_submission(one) for one in ended]
         await self._call("ReportJobs", matching_pb2.ReportJobsRequest(jobs=jobs))
 
     async def _call(self, name: str, request: Any, *, extra: float = 0.0) -> Any:
@@ -446,47 +431,3 @@ def _detail(error: grpc.aio.AioRpcError) -> errordetails_pb2.ErrorDetail | None:
                 if packed.Unpack(detail):
                     return detail
     return None
-
-
-def _lease(message: agent_pb2.Lease) -> Lease:
-    return Lease(
-        id=message.id,
-        study=message.study,
-        trial=message.trial,
-        attempt=message.attempt,
-        component=message.component,
-        digest=message.digest,
-        application=message.application,
-        params={name: to_value(value) for name, value in message.params.items()},
-        metrics=tuple(message.metrics),
-        trial_timeout=_seconds(message.trial_timeout),
-        tenant=message.tenant,
-        exclusive=message.exclusive,
-        spread=message.spread,
-        measured_on=tuple(message.measured_on),
-        traceparent=message.traceparent,
-    )
-
-
-def of_invocation(shown: Invocation) -> agent_pb2.Invocation:
-    """Return an invocation as a message."""
-    return agent_pb2.Invocation(
-        commands=[
-            agent_pb2.Invocation.Command(step=one.step, argv=one.argv, environment=one.environment)
-            for one in shown.commands
-        ],
-        folder=shown.folder,
-        host=shown.host,
-        script=shown.script,
-        scheduler_options=shown.scheduler_options,
-    )
-
-
-def _duration(seconds: float) -> Duration:
-    message = Duration()
-    message.FromTimedelta(timedelta(seconds=seconds))
-    return message
-
-
-def _seconds(duration: Duration) -> float:
-    return duration.seconds + duration.nanos / 1e9

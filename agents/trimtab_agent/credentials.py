@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError, JournalError
-from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.files import write_atomically
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 # The agent checks at least this often, in seconds, because a sleeping machine's clock may not run on.

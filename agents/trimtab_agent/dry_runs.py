@@ -5,16 +5,15 @@ import logging
 import shutil
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from trimtab_agent import invocation
 from trimtab_agent.config import Config
 from trimtab_agent.errors import AgentError, CallError
 from trimtab_agent.installed import Installed
-from trimtab_agent.invocation import Invocation
+from trimtab_agent.invocation import Rendered
 from trimtab_agent.job import job_of
 from trimtab_agent.journal import Journal
-from trimtab_agent.lease import Lease
+from trimtab_agent.lease import DryRun, Lease
 from trimtab_agent.runners.base import Runner
 from trimtab_components.errors import UnsuitableValueError
 
@@ -25,17 +24,6 @@ MOST_TRIALS = 10
 # Stands for the id of a lease, which a trial has only after the service grants it.
 NO_LEASE = "lease-..."
 
-
-@dataclass(frozen=True)
-class DryRun:
-    """A question of the service: what would run for these trials?"""
-
-    id: str
-    trials: Sequence[Lease]
-
-
-# What would run, or a sentence that says why it would not run.
-Rendered = Invocation | str
 Answer = Callable[[str, Sequence[Rendered]], Awaitable[None]]
 
 

@@ -55,6 +55,10 @@ class Invocation:
     scheduler_options: Sequence[str] = ()
 
 
+# What would run, or a sentence that says why it would not run.
+Rendered = Invocation | str
+
+
 def of(spec: JobSpec, script: str) -> Invocation:
     """Return what a job runs, without secrets and bounded in length. `script` is the batch script, or ""."""
     hide = _Hiding(spec.env)

@@ -24,9 +24,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from trimtab_agent.errors import JournalError
+from trimtab_agent.files import write_atomically
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.runners.base import MEASUREMENTS
-from trimtab_agent.supervisor.files import write_atomically
 
 logger = logging.getLogger(__name__)
 

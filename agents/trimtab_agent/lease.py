@@ -1,7 +1,7 @@
-"""A lease and its settlement, as the journal stores them."""
+"""A lease and its settlement, as the journal stores them, and dry runs of trials without a lease."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
@@ -105,3 +105,11 @@ class Settlement:
         """
         data = json.loads(text)
         return cls(**{**data, "outcome": Outcome(data["outcome"])})
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A question of the service: what would run for these trials?"""
+
+    id: str
+    trials: Sequence[Lease]

@@ -18,7 +18,7 @@ from trimtab_agent.matching import wrap
 from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
 from trimtab_agent.runners.base import Runner
-from trimtab_agent.trial_user import TrialUser
+from trimtab_agent.runners.trial_user import TrialUser
 from trimtab_agent.version import VERSION
 from trimtab_components.errors import UnsuitableValueError
 from trimtab_components.schema import Component

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from trimtab_agent import matching_rules
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
-from trimtab_agent.matching import rules as matching_rules
-from trimtab_agent.matching.rules import MatchingRules
+from trimtab_agent.matching_rules import MatchingRules
 from trimtab_agent.runners import ray_options, slurm_options
 from trimtab_agent.runners.base import JobSpec
 from trimtab_components.reader import Reader, Table

@@ -13,7 +13,7 @@ from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, WrittenComponent
 from trimtab_agent.credentials import Credentials
 from trimtab_agent.errors import ComponentError, ConfigError
-from trimtab_agent.supervisor.files import sync_folder, write_atomically
+from trimtab_agent.files import sync_folder, write_atomically
 from trimtab_components.definition import Definition
 from trimtab_components.errors import Problem
 from trimtab_components.reader import Reader

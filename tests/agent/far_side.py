@@ -15,8 +15,8 @@ from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes w
 
 from tests.factories.ports import free_port
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, matching_pb2, matching_pb2_grpc
-from trimtab_agent.components.messages import of_value
 from trimtab_agent.credentials import digest
+from trimtab_agent.messages import of_value
 from trimtab_components.schema import Scalar
 
 TOKEN = "far-side-token"

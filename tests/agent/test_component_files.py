@@ -10,8 +10,8 @@ from tests.agent.conftest import run_agent_command
 from tests.factories.component_texts import BAD, FILES, FULL, IN_FOLDER
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load, load_all
-from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.errors import ComponentError
+from trimtab_agent.messages import of_component, to_value
 from trimtab_agent.preparation import prepare
 from trimtab_components.schema import Choices, Component, Range, Switch
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from trimtab_agent.errors import JournalError
+from trimtab_agent.files import write_atomically
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.runners.base import Outcome
-from trimtab_agent.supervisor.files import write_atomically
 
 LEASE = Lease(
     id="../strange id/7",

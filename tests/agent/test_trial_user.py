@@ -184,8 +184,8 @@ def test_a_user_that_cannot_be_used_is_refused_at_the_start(agent: AgentProcess,
 
 
 def test_an_agent_without_rights_is_refused() -> None:
-    code = "import os; os.setuid(65534); from trimtab_agent.trial_user import TrialUser; TrialUser.find('daemon')"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import trimtab_agent.trial_user; {code}"], capture_output=True, text=True
+    code = (
+        "import os; from trimtab_agent.runners.trial_user import TrialUser; os.setuid(65534); TrialUser.find('daemon')"
     )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "--trial-user daemon needs an agent that runs as root" in done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trimtab_agent.components import identity
 from trimtab_agent.components.environment import inherited
-from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.files import write_atomically
 from trimtab_components import placeholders
 
 

@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from trimtab_agent.matching.job import Job, Match
+from trimtab_agent.submissions import Job, Match
 
 
 class Cache:

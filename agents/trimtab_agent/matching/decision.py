@@ -3,38 +3,18 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from fnmatch import fnmatchcase
 
 from trimtab_agent.errors import NotForJobsError, NotInComponentError
-from trimtab_agent.matching.job import Match
 from trimtab_agent.matching.rendering import Settings, render
 from trimtab_agent.matching.request import Request
 from trimtab_agent.policy import Policy
+from trimtab_agent.submissions import Considered, Decision, Match
 from trimtab_components.errors import UnsuitableValueError
 from trimtab_components.schema import Component
 
 # The service's maximum characters of a reason.
 LONGEST_REASON = 500
-
-
-class Decision(Enum):
-    """A decision on one record, with the words of the protocol."""
-
-    APPLIED = "applied"
-    CONTROL = "control"
-    DRY_RUN = "dry_run"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class Considered:
-    """A record that resembled the job, and the decision. `reason` is a sentence or ""."""
-
-    record: str
-    score: float
-    decision: Decision
-    reason: str = ""
 
 
 @dataclass

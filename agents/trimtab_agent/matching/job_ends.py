@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trimtab_agent.matching.matcher import Matcher
-from trimtab_agent.matching.spool import End, Spool, Submission
+from trimtab_agent.matching.spool import Spool
 from trimtab_agent.runners import slurm_client, slurm_states
 from trimtab_agent.runners.base import Outcome
 from trimtab_agent.runners.slurm_client import SlurmError
+from trimtab_agent.submissions import End, Submission
 
 logger = logging.getLogger(__name__)
 

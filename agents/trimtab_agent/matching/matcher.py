@@ -15,12 +15,12 @@ from trimtab_agent.errors import CallError, ConfigError
 from trimtab_agent.installed import Installed
 from trimtab_agent.matching import decision, protocol
 from trimtab_agent.matching.cache import Cache
-from trimtab_agent.matching.decision import Decided, Decision
-from trimtab_agent.matching.job import Job, Match
+from trimtab_agent.matching.decision import Decided
 from trimtab_agent.matching.protocol import MalformedError, Pairs
 from trimtab_agent.matching.request import Request, command_line
-from trimtab_agent.matching.spool import End, Spool, Submission
+from trimtab_agent.matching.spool import Spool
 from trimtab_agent.policy import Policy
+from trimtab_agent.submissions import Considered, Decision, End, Job, Match, Submission
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def _answer(submission: Submission, decided: Decided) -> Pairs:
     return pairs
 
 
-def _sentence(one: decision.Considered) -> str:
+def _sentence(one: Considered) -> str:
     done = {
         Decision.APPLIED: "its settings are applied; TRIMTAB_MATCH=off prevents this",
         Decision.CONTROL: "nothing is changed, because this job is a control",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from trimtab_agent.components import arguments
 from trimtab_agent.errors import NotForJobsError
-from trimtab_agent.matching.rules import ComponentUse
+from trimtab_agent.matching_rules import ComponentUse
 from trimtab_agent.runners import slurm_options
 from trimtab_components.placeholders import AbsentError, names_in_argument, names_in_template, render_argument
 from trimtab_components.schema import Application, Component, Configuration, Parameter

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.errors import CallError, CallRefusedError
 from trimtab_agent.matching.matcher import Matcher
-from trimtab_agent.matching.spool import Spool, Submission
+from trimtab_agent.matching.spool import Spool
+from trimtab_agent.submissions import Submission
 
 logger = logging.getLogger(__name__)
 

@@ -3,17 +3,13 @@
 STATE/matching/SUBMISSION.json
 """
 
-import json
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
-from trimtab_agent.matching.decision import Considered, Decision
-from trimtab_agent.matching.job import Job
-from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.files import write_atomically
+from trimtab_agent.submissions import End, Submission
 
 logger = logging.getLogger(__name__)
 
@@ -21,51 +17,6 @@ logger = logging.getLogger(__name__)
 MOST = 5000
 # Seconds after which a submission without an end is removed: its submission failed, or its job still waits.
 LONGEST = 30 * 86400.0
-
-
-@dataclass(frozen=True)
-class End:
-    """How a job ended: completed, failed or cancelled. `seconds` is its run time, `at` is in seconds since 1970."""
-
-    state: str
-    seconds: float
-    at: float
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A job with the decisions on it. `tasks` holds the ends of an array's tasks by their ids while others run."""
-
-    id: str
-    uid: int
-    job: Job
-    considered: Sequence[Considered]
-    job_id: str = ""
-    tasks: dict[str, End] = field(default_factory=dict)
-    end: End | None = None
-
-    def to_json(self) -> str:
-        """Return the stored form."""
-        return json.dumps(asdict(self), default=lambda value: value.value)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Parse the stored form.
-
-        Raises:
-            ValueError, KeyError, TypeError: the text is damaged.
-        """
-        data = json.loads(text)
-        considered = [Considered(**{**one, "decision": Decision(one["decision"])}) for one in data["considered"]]
-        return cls(
-            id=data["id"],
-            uid=data["uid"],
-            job=Job(**data["job"]),
-            considered=considered,
-            job_id=data["job_id"],
-            tasks={name: End(**end) for name, end in data["tasks"].items()},
-            end=End(**data["end"]) if data["end"] else None,
-        )
 
 
 class Spool:

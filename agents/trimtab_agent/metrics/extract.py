@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab_agent.supervisor.files import open_regular
+from trimtab_agent.files import open_regular
 
 # Maximum number of bytes to read from a file of the application.
 FILE_LIMIT = 16 << 20

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trimtab_agent.supervisor.files import open_regular
-from trimtab_agent.supervisor.process import HaltedError, Signals
+from trimtab_agent.files import open_regular
+from trimtab_agent.signals import HaltedError, Signals
 
 # Maximum bytes of a line, and seconds for the lines of one pass: a bad pattern can take very long.
 LINE_LIMIT = 64 << 10

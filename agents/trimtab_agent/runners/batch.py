@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
+from trimtab_agent.files import is_there, write_atomically
 from trimtab_agent.runners.base import (
     RESULT,
     RUNNING,
@@ -32,7 +33,6 @@ from trimtab_agent.runners.base import (
     reserve_result,
     stored_result,
 )
-from trimtab_agent.supervisor.files import is_there, write_atomically
 
 logger = logging.getLogger(__name__)
 

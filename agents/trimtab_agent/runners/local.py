@@ -13,8 +13,8 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from trimtab_agent.files import write_atomically
 from trimtab_agent.runners.base import (
     RESULT,
     RUNNING,
@@ -30,14 +30,11 @@ from trimtab_agent.runners.base import (
 )
 from trimtab_agent.runners.cgroups import Cgroups
 from trimtab_agent.runners.cpus import Cpus, Shares, allowed, cores, share_out
+from trimtab_agent.runners.trial_user import TrialUser
 from trimtab_agent.runners.turns import Turns
 from trimtab_agent.supervisor import cgroup
-from trimtab_agent.supervisor.files import write_atomically
 from trimtab_agent.supervisor.process import JOB_VARIABLE
 from trimtab_agent.supervisor.supervise import start_ticks
-
-if TYPE_CHECKING:
-    from trimtab_agent.trial_user import TrialUser
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +95,7 @@ class LocalRunner(Runner):
 
     one_machine = True
 
-    def __init__(self, shares: Shares | None = None, memory: int = 0, user: "TrialUser | None" = None) -> None:
+    def __init__(self, shares: Shares | None = None, memory: int = 0, user: TrialUser | None = None) -> None:
         """`shares` has the CPUs of each trial; the default is all CPUs. `memory` is the limit of a trial with its
         supervisor in bytes; 0 means no limit. `user` runs the trials; None: the agent's own user."""
         self._user = user

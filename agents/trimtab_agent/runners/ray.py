@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trimtab_agent.errors import ConfigError, NotAcceptedError
+from trimtab_agent.files import is_there, write_atomically
 from trimtab_agent.runners import ray_options
 from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome, read_spec
 from trimtab_agent.runners.batch import (
@@ -37,7 +38,6 @@ from trimtab_agent.runners.ray_client import PREFIX, Dashboard, Job, Jobs, RayEr
 from trimtab_agent.runners.ray_spread import Spread
 from trimtab_agent.runners.ray_states import NEVER_STARTED
 from trimtab_agent.supervisor.capture import last_lines
-from trimtab_agent.supervisor.files import is_there, write_atomically
 from trimtab_components.errors import UnsuitableValueError
 
 logger = logging.getLogger(__name__)

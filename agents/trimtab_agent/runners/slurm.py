@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.files import is_there
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import (
     RESULT,
@@ -43,7 +44,6 @@ from trimtab_agent.runners.slurm_spread import Spread
 from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HELD, HOPELESS
 from trimtab_agent.runners.slurm_submission import ARRAY, NUMBER, SCRIPT, Submitter, active, key_of
 from trimtab_agent.supervisor.capture import last_lines
-from trimtab_agent.supervisor.files import is_there
 
 logger = logging.getLogger(__name__)
 

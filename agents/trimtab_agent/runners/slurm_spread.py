@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
+from trimtab_agent.files import write_atomically
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import JobSpec, JobState, stored_spec
 from trimtab_agent.runners.slurm_client import Job, Node, SlurmError
-from trimtab_agent.supervisor.files import write_atomically
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from trimtab_agent.errors import NotAcceptedError
+from trimtab_agent.files import write_atomically
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import SPEC, JobSpec
 from trimtab_agent.runners.batch import CANCEL, OWNER, Queue
 from trimtab_agent.runners.slurm_client import Job, Jobs, SlurmError
 from trimtab_agent.runners.slurm_script import array_script, batch_script, job_name
 from trimtab_agent.runners.slurm_spread import ANYWHERE, Nodes, Spread
-from trimtab_agent.supervisor.files import write_atomically
 from trimtab_components.errors import UnsuitableValueError
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from trimtab_agent.files import is_there, write_atomically
+from trimtab_agent.signals import Signals
 from trimtab_agent.supervisor import process
-from trimtab_agent.supervisor.files import is_there, write_atomically
 from trimtab_agent.supervisor.reaper import Reaper
 from trimtab_agent.supervisor.supervise import Supervisor, read_spec, store, tell_pid
 
@@ -43,7 +44,7 @@ def run(folder: str, job: str, restart: str, node: str, alone: str = "") -> int:
 
 def _run(folder: str, job: str, restart: str, node: str) -> int:
     process.adopt_orphans()
-    signals = process.Signals(single=True)
+    signals = Signals(single=True)
     if is_there(folder, "result.json") or is_there(folder, "cancel"):
         return 0
     signals.follow(os.path.join(folder, "cancel"))

@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable
 
-from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.files import write_atomically
 
 LOCK_INTERVAL = 0.02
 

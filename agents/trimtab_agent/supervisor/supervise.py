@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from trimtab_agent.files import give, sync_folder, write_atomically
+from trimtab_agent.signals import HaltedError, Signals
 from trimtab_agent.supervisor import cgroup, machine, process, quiet
 from trimtab_agent.supervisor.capture import Capture, last_lines
-from trimtab_agent.supervisor.files import give, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from trimtab_agent.metrics.streaming import Streams
@@ -53,7 +54,7 @@ def main(number: int, group: str) -> None:
     if group:
         cgroup.enter(group)
     process.adopt_orphans()
-    signals = process.Signals()
+    signals = Signals()
     with socket.socket(fileno=number) as agent:
         while True:
             message, handles, _, _ = socket.recv_fds(agent, 4096, 1)
@@ -64,7 +65,7 @@ def main(number: int, group: str) -> None:
             os.close(handles[0])
 
 
-def work_on(folder: str, signals: process.Signals) -> None:
+def work_on(folder: str, signals: Signals) -> None:
     """Run the trial in `folder` and store its result."""
     signals.follow(os.path.join(folder, "cancel"))
     tell_pid(folder)
@@ -96,7 +97,7 @@ def start_ticks(pid: int) -> int:
         return int(file.read().rpartition(b")")[2].split()[19])
 
 
-def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> None:
+def store(folder: str, result: Mapping[str, Any], signals: Signals) -> None:
     """Store the result durably, in disk space that was reserved before the trial began."""
     reserved, final = os.path.join(folder, "result.reserved"), os.path.join(folder, "result.json")
     data = json.dumps(result).encode()
@@ -121,7 +122,7 @@ def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> N
 class Supervisor:
     """Runs the steps of one trial."""
 
-    def __init__(self, folder: str, spec: Spec, signals: process.Signals, node: str = "") -> None:
+    def __init__(self, folder: str, spec: Spec, signals: Signals, node: str = "") -> None:
         self.folder = folder
         self.spec = spec
         self.signals = signals
@@ -409,7 +410,7 @@ class Supervisor:
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except extract.NoValueError as error:
             raise _NoMetricError("infeasible", self._with_output(str(error))) from None
-        except process.HaltedError:
+        except HaltedError:
             raise _NoMetricError("failed", f"not found within {EXTRACTION_TIME:g} s; simplify the pattern") from None
 
     def _query(self, metric: Spec, seconds: float, ended: float) -> float:
@@ -429,7 +430,7 @@ class Supervisor:
             raise _NoMetricError("infeasible", f"the query gives no number: {error}") from None
         except prometheus.QueryError as error:
             raise _NoMetricError("failed", str(error)) from None
-        except process.HaltedError:
+        except HaltedError:
             raise _NoMetricError("failed", f"Prometheus has not answered completely within {most:g} s") from None
 
     def _owner(self) -> int | None:

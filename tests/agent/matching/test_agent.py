@@ -118,8 +118,8 @@ def test_the_user_is_who_the_kernel_says(matching: Matching) -> None:
 
 
 def test_another_user_s_submission_cannot_be_reported(matching: Matching, tmp_path: Path) -> None:
-    from trimtab_agent.matching.job import Job
-    from trimtab_agent.matching.spool import End, Spool, Submission
+    from trimtab_agent.matching.spool import Spool
+    from trimtab_agent.submissions import End, Job, Submission
 
     spool = Spool(tmp_path / "spool")
     spool.put(Submission("a" * 32, 1000, Job("ann", "x", "x", "x", 0.0), ()))

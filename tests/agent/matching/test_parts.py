@@ -11,16 +11,15 @@ from trimtab_agent.config import Config
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.matching import protocol
 from trimtab_agent.matching.cache import Cache
-from trimtab_agent.matching.decision import Considered, Decision
-from trimtab_agent.matching.job import Job, Match
 from trimtab_agent.matching.job_ends import end_of, seconds_of
 from trimtab_agent.matching.protocol import MalformedError
 from trimtab_agent.matching.request import LONGEST_COMMAND, LONGEST_NAME, Request, command_line
-from trimtab_agent.matching.rules import ComponentUse, MatchingRules
 from trimtab_agent.matching.server import user_name
-from trimtab_agent.matching.spool import LONGEST, End, Spool, Submission
+from trimtab_agent.matching.spool import LONGEST, Spool
+from trimtab_agent.matching_rules import ComponentUse, MatchingRules
 from trimtab_agent.policy import Policy, load
 from trimtab_agent.runners.slurm_states import STATES
+from trimtab_agent.submissions import Considered, Decision, End, Job, Match, Submission
 
 JOB = Job("ann", "ant", "ant.sh", "sbatch ant.sh", 1000.0)
 MATCH = Match("rec1", "solver", "", "main", {"threads": 8}, 0.9)

@@ -8,12 +8,12 @@ import pytest
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
 from trimtab_agent.errors import NotForJobsError
-from trimtab_agent.matching.decision import Decision, decide
-from trimtab_agent.matching.job import Match
+from trimtab_agent.matching.decision import decide
 from trimtab_agent.matching.rendering import render
 from trimtab_agent.matching.request import Request
-from trimtab_agent.matching.rules import ComponentUse, MatchingRules
+from trimtab_agent.matching_rules import ComponentUse, MatchingRules
 from trimtab_agent.policy import Policy
+from trimtab_agent.submissions import Decision, Match
 from trimtab_components.schema import Component, Scalar
 
 WORKLOADS = Path(__file__).parents[3] / "agents" / "workloads"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.files import give
 from trimtab_agent.runners.base import JobSpec
-from trimtab_agent.supervisor.files import give
 
 # The permissions of a folder that others may pass and not list.
 PASSABLE = 0o711
