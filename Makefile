@@ -1,6 +1,6 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up check test test-clusters test-console test-slow chaos lint screens docs bench proto clean
+.PHONY: help setup demo up check test test-clusters test-console test-slow coverage mutants chaos lint screens docs bench proto clean
 
 BIN := .venv/bin
 # Without stored bytecode every process compiles its modules again: PyTorch with BoTorch then needs 20 s of CPU to import
@@ -62,6 +62,12 @@ check-console:
 
 check-units:
 	@exec $(BIN)/python -m tests.run tests/unit --numprocesses=2 -m "not server and not slow" $(ARGS)
+
+coverage: setup programs ## Measure which lines the tests of `make test` run, and which test runs which (ARGS=tests/unit)
+	@exec $(BIN)/python -m tests.power.measure $(ARGS)
+
+mutants: setup ## Make small mistakes in the code and count those that tests find (after `make coverage`; ARGS="--count 300")
+	@exec $(BIN)/python -m tests.power $(ARGS)
 
 chaos: setup ## Kill and stop processes of a service at work, and check that nothing is lost (ARGS="--faults 1000")
 	@exec $(BIN)/python -m tests.chaos $(ARGS)
