@@ -148,7 +148,7 @@ def migrate() -> None:
     from django.core.management import call_command
     from django.db import InterfaceError, OperationalError, connections
 
-    from service.core.patience import patiently
+    from service.platform.retries import retry_until
     from service.tenancy import protection
 
     def bring_up_to_date() -> None:
@@ -158,7 +158,7 @@ def migrate() -> None:
     try:
         # Each migration is one transaction, so one that was interrupted is done again as a whole.
         end = time.monotonic() + MIGRATE_PATIENCE_SECONDS
-        patiently(bring_up_to_date, (OperationalError, InterfaceError), end, connections.close_all)
+        retry_until(bring_up_to_date, (OperationalError, InterfaceError), end, connections.close_all)
     except protection.CannotMakeRole as error:
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -196,10 +196,11 @@ def _set_up_service(process: str) -> None:
     from django.conf import settings
     from django.db import OperationalError, connections
 
-    from service.core import tracing
+    from service.core.errors import kind_of
+    from service.platform import tracing
     from service.tenancy import protection
 
-    tracing.start(process, settings.TRIMTAB_TRACES_PER_SECOND)
+    tracing.start(process, settings.TRIMTAB_TRACES_PER_SECOND, kind_of)
     while True:
         try:
             faults = protection.faults()
@@ -320,12 +321,12 @@ def worker(metrics: Metrics = None) -> None:
     from django.db import InterfaceError, OperationalError, connections
 
     from service.config import liveness
-    from service.core.patience import patiently
+    from service.platform.retries import retry_until
     from service.trials.presence import announce
     from service.workers.compute import warm_up
     from service.workers.losses import recover
 
-    patiently(recover, (OperationalError, InterfaceError), math.inf, connections.close_all)
+    retry_until(recover, (OperationalError, InterfaceError), math.inf, connections.close_all)
     warm_up()
     liveness.touch_from_thread()
     announce()

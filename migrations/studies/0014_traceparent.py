@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import service.core.tracing
+import service.platform.tracing
 
 
 class Migration(migrations.Migration):
@@ -12,7 +12,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name=name,
             name="traceparent",
-            field=models.CharField(blank=True, db_default="", default=service.core.tracing.traceparent, max_length=55),
+            field=models.CharField(
+                blank=True, db_default="", default=service.platform.tracing.traceparent, max_length=55
+            ),
         )
         for name in ("operation", "trial")
     ]

@@ -14,7 +14,6 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.core import error_pages, logcontext, tracing
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -28,6 +27,7 @@ from service.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.platform import error_pages, log_context, tracing
 from service.tenancy.outages import unavailable
 
 CONTENT_TYPE = "application/problem+json"
@@ -103,7 +103,7 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return MalformedRequest("invalid_argument", str(error).splitlines()[0])
-    reference = logcontext.request()
+    reference = log_context.request()
     logger.error("a request failed unexpectedly, reference %s", reference, exc_info=error)
     return Internal(
         "internal",

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from service.api import errors
 from service.api.authentication import authenticate
-from service.core.admission import Admission, Bounds
-from service.core.errors import ResourceExhausted, TrimtabError
+from service.core.errors import ResourceExhausted, TrimtabError, too_many
+from service.platform.admission import Admission, Bounds
 from service.studies.listen_notify import Subscription
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
@@ -23,7 +23,7 @@ HEARTBEAT_SECONDS = 15.0
 RETRY = "retry: 2000\n\n"
 
 
-_streams = Admission()
+_streams = Admission(too_many)
 
 
 def respond(principal: Principal, stream: AsyncGenerator[str, None]) -> HttpResponseBase:

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from service.api.metrics import REQUEST_SECONDS
-from service.core import logcontext, tracing
 from service.core.errors import NotFound
+from service.platform import log_context, tracing
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
@@ -63,9 +63,9 @@ class View(APIView):
         if method in METHODS and hasattr(self, method.lower()) and method != "OPTIONS":
             action = self.actions[method]
             study = self.study(request)
-            logcontext.bind(study=study, trial=self.kwargs.get("number"), agent=self.kwargs.get("agent_id"))
+            log_context.bind(study=study, trial=self.kwargs.get("number"), agent=self.kwargs.get("agent_id"))
             if action is not None:
-                logcontext.bind(tenant=self.principal.tenant_id, actor=self.principal.actor)
+                log_context.bind(tenant=self.principal.tenant_id, actor=self.principal.actor)
                 self._trace(request)
                 require(self.principal, action, study)
 

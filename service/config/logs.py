@@ -7,7 +7,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
-from service.core import logcontext, tracing
+from service.platform import log_context, tracing
 
 HIDDEN = "***"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -33,7 +33,7 @@ def without_secrets(text: str) -> str:
 def _fields() -> dict[str, object]:
     """Return the fields of the log context, and the id of the trace if there is one."""
     trace = tracing.trace()
-    return {**logcontext.fields(), **({"trace": trace} if trace else {})}
+    return {**log_context.fields(), **({"trace": trace} if trace else {})}
 
 
 class Line(logging.Formatter):

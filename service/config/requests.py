@@ -10,7 +10,7 @@ from inspect import iscoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from service.core import logcontext
+from service.platform import log_context
 
 HEADER = "X-Request-ID"
 # Machines request these paths every few seconds, so their lines would hide the others.
@@ -28,14 +28,14 @@ def middleware(get_response: Respond | RespondAsync) -> Respond | RespondAsync:
     if iscoroutinefunction(get_response):
 
         async def answer_async(request: HttpRequest) -> HttpResponseBase:
-            name, started = logcontext.begin(request.headers.get(HEADER, "")), time.perf_counter()
+            name, started = log_context.begin(request.headers.get(HEADER, "")), time.perf_counter()
             response: HttpResponseBase = await get_response(request)
             return _done(request, response, name, started)
 
         return answer_async
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        name, started = logcontext.begin(request.headers.get(HEADER, "")), time.perf_counter()
+        name, started = log_context.begin(request.headers.get(HEADER, "")), time.perf_counter()
         response = get_response(request)
         assert isinstance(response, HttpResponseBase)
         return _done(request, response, name, started)

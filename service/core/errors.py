@@ -95,6 +95,24 @@ class Internal(TrimtabError):
     """The service itself has failed."""
 
 
+def too_many(what: str, whose: str, most: int) -> ResourceExhausted:
+    """Return the error of a caller that has the most calls (or streams: `what`) in progress that it may have."""
+    return ResourceExhausted(
+        f"too_many_{what}",
+        f"{whose} has {most} {what} in progress, which is the limit. Try again when some have ended.",
+        retryable=True,
+        limit=most,
+        retry_after_seconds=1,
+    )
+
+
+def kind_of(error: Exception) -> tuple[str, bool]:
+    """Return the code of an error, or its class without one, and whether the service failed rather than the caller."""
+    if isinstance(error, TrimtabError):
+        return error.code, isinstance(error, Internal | Unavailable)
+    return type(error).__name__, True
+
+
 def shorten(text: str, longest: int) -> str:
     """Return the text, cut to at most `longest` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

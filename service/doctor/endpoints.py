@@ -15,8 +15,8 @@ import grpc
 from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.core.addresses import is_loopback
 from service.doctor.findings import Deployment, Finding, ok, problem, warning
+from service.platform.addresses import is_loopback
 
 SOON_DAYS = 14
 NOT_GIVEN = "its address was not given, so it was not checked"

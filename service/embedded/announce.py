@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError, connections
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service._gen import tuning_pb2, tuning_pb2_grpc
-from service.core.patience import patiently
+from service.platform.retries import retry_until
 
 PATIENCE_SECONDS = 180.0
 # Calls to this machine ignore the proxies that the environment names.
@@ -101,12 +101,12 @@ def main(console: str, address: str) -> None:
     """Print a login link and the line `ready` when everything answers. Raises TimeoutError, ForeignService."""
     end = time.monotonic() + PATIENCE_SECONDS
     django.setup()
-    link = patiently(lambda: login_link(console), (OperationalError, InterfaceError), end, connections.close_all)
+    link = retry_until(lambda: login_link(console), (OperationalError, InterfaceError), end, connections.close_all)
     wait_for_grpc(address, end)
     wait_for_console(console, end)
     token = Path(settings.TRIMTAB_ADMIN_TOKEN_FILE).read_text().strip()
     # A process that dies in this moment is restarted by the supervisor.
-    patiently(lambda: check_ours(console, address, token), (OSError, grpc.RpcError), end)
+    retry_until(lambda: check_ours(console, address, token), (OSError, grpc.RpcError), end)
     print(f"Sign in to the console, once, within 15 minutes: {link}")
     print(f"ready console={console} grpc={address}", flush=True)
 

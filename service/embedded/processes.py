@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.core.predecessor import END_VARIABLE, End
 from service.embedded import out_of_memory
+from service.platform.predecessor import END_VARIABLE, End
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)

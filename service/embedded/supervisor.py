@@ -17,12 +17,12 @@ from pathlib import Path
 
 import psycopg
 
-from service.core.addresses import is_loopback
-from service.core.disk import is_full
-from service.core.predecessor import NAME_VARIABLE
 from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
 from service.embedded.processes import PYTHON, Child, service_command, stop
 from service.embedded.signals import Waiting
+from service.platform.addresses import is_loopback
+from service.platform.disk import is_full
+from service.platform.predecessor import NAME_VARIABLE
 
 DATABASE = "trimtab"
 # A busy machine needs most of a minute for each step.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from service.core.addresses import is_loopback
+from service.platform.addresses import is_loopback
 
 
 @dataclass(frozen=True, slots=True)

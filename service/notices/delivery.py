@@ -12,11 +12,11 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db.models.functions import Now
 
-from service.core.addresses import networks
 from service.core.errors import shorten
 from service.notices import messages, webhook
 from service.notices.models import Delivery, DeliveryState, Kind, Medium, Notice
 from service.notices.webhook import NotDelivered
+from service.platform.addresses import networks
 from service.tenancy import access
 from service.tenancy.principal import Principal
 

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-from service.core.addresses import Network, within
+from service.platform.addresses import Network, within
 
 # The time for the whole request, in seconds.
 SECONDS = 10.0

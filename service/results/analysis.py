@@ -24,9 +24,9 @@ from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
 from service.core.pareto import front
 from service.core.problem import Goal, Problem
-from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
+from service.platform.lru_cache import LruCache
 from service.policies.check import CheckResult, FinalCheck
 from service.policies.noise import replicate_deviation
 from service.studies import actions
@@ -139,7 +139,7 @@ class _Memory:
 
 
 # The creation time is part of the key because a database that was emptied assigns the same keys again.
-_memories: Remembered[tuple[int, datetime, int], _Memory] = Remembered(200)
+_memories: LruCache[tuple[int, datetime, int], _Memory] = LruCache(200)
 
 
 def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Analysis:

@@ -13,8 +13,8 @@ import grpc
 from django.conf import settings
 from google.protobuf.descriptor import Descriptor
 
-from service.core.admission import Admission, Bounds, Caller
-from service.core.errors import InvalidInput, ResourceExhausted
+from service.core.errors import InvalidInput, ResourceExhausted, too_many
+from service.platform.admission import Admission, Bounds, Caller
 from service.tenancy.principal import Principal
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -33,7 +33,7 @@ class CallAdmission:
     """The calls in progress of one server."""
 
     def __init__(self) -> None:
-        self._admission = Admission()
+        self._admission = Admission(too_many)
         self._bounds = Bounds(
             "calls",
             settings.TRIMTAB_GRPC_CALLS_PER_PRINCIPAL,

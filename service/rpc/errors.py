@@ -9,7 +9,6 @@ from google.protobuf import any_pb2, duration_pb2, struct_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from service._gen import errordetails_pb2
-from service.core import error_pages, logcontext, tracing
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -22,6 +21,7 @@ from service.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.platform import error_pages, log_context, tracing
 from service.tenancy.outages import unavailable
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def translate(error: Exception, method: str) -> TrimtabError:
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return InvalidInput("request", str(error).splitlines()[0], "text without NUL characters, numbers in range")
-    reference = logcontext.request()
+    reference = log_context.request()
     logger.error("%s failed unexpectedly, reference %s", method, reference, exc_info=error)
     return Internal(
         "internal", f"The service failed unexpectedly. Its log explains the error under reference {reference}.",

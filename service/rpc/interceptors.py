@@ -19,12 +19,12 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from prometheus_client import Counter, Histogram
 
-from service.core import logcontext, tracing
-from service.core.addresses import within
-from service.core.admission import Caller
 from service.core.errors import InvalidInput
 from service.identity import enrolment
 from service.identity.principals import authenticate_header, remembered_header
+from service.platform import log_context, tracing
+from service.platform.addresses import within
+from service.platform.admission import Caller
 from service.rpc import errors
 from service.rpc.admission import (
     ANONYMOUS_SECONDS,
@@ -267,7 +267,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         if declared.action is None:
             return None
         principal = await self._authentication.principal(context)
-        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
+        log_context.bind(tenant=principal.tenant_id, actor=principal.actor)
         _principal.set(principal)
         return principal
 
@@ -311,7 +311,7 @@ class _Call:
 
     def __init__(self, method: str, context: Context) -> None:
         given = next((value for key, value in context.invocation_metadata() or () if key == REQUEST_KEY), "")
-        self._metadata = ((REQUEST_KEY, logcontext.begin(str(given))),)
+        self._metadata = ((REQUEST_KEY, log_context.begin(str(given))),)
         context.set_trailing_metadata(self._metadata)
         self._method = method
         self._context = context
@@ -332,7 +332,7 @@ class _Call:
 
     def note(self, request: Message) -> None:
         """Add the study, trial, lease and agent of the request to the log's fields."""
-        logcontext.bind(**{name: getattr(request, field) for name, field in _about(request.DESCRIPTOR)})
+        log_context.bind(**{name: getattr(request, field) for name, field in _about(request.DESCRIPTOR)})
 
     async def refuse(self, error: Exception) -> None:
         """End the call with the status and the details of the error."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc
 
-from service.core.addresses import is_loopback
+from service.platform.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 

@@ -31,8 +31,8 @@ from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput, JsonValue, shorten
 from service.core.parameters import Scalar
 from service.core.problem import Problem
-from service.core.remembered import Remembered
 from service.core.space import Configuration, Space
+from service.platform.lru_cache import LruCache
 from service.studies import job_metadata
 from service.studies.edit_records import EditRecord
 from service.studies.job_metadata import JobMetadata
@@ -556,7 +556,7 @@ def _hours(field: str, value: object) -> float:
 
 
 # Creation time is part of the key because a database that was emptied gives its keys again.
-_specs: Remembered[tuple[int, datetime, int], StudySpec] = Remembered(512)
+_specs: LruCache[tuple[int, datetime, int], StudySpec] = LruCache(512)
 
 
 def spec_of(study: Study) -> StudySpec:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from service.core import tracing
+from service.platform import tracing
 from service.tenancy.cursor import acting, commit, is_acting, send_later
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal

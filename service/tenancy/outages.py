@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from psycopg.errors import DiskFull
 
-from service.core.disk import is_full
 from service.core.errors import Unavailable
+from service.platform.disk import is_full
 
 
 def unavailable(error: OperationalError | InterfaceError) -> Unavailable:

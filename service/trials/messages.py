@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import current_app
 from django.db import transaction
 
-from service.core import tracing
+from service.platform import tracing
 
 COMPUTE = "service.workers.tasks.compute_operation"
 INSIGHT = "service.workers.tasks.compute_insight"

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection
 
-from service.core import predecessor
+from service.platform import predecessor
 from service.tenancy import access, tenants
 
 # Seconds between two beats of a worker, and seconds without one after which it counts as gone.

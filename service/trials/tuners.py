@@ -20,9 +20,9 @@ from django.db import transaction
 from django.db.models import Q
 
 from service.core.lifecycle import TrialState
-from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
+from service.platform.lru_cache import LruCache
 from service.policies.pruning import Running, Step
 from service.policies.stopping import node_hours_used
 from service.studies.actions import OPEN_STATES
@@ -83,7 +83,7 @@ class Learner:
         return 0.0 if self.began is None else (found.time - self.began).total_seconds()
 
 
-_learners: Remembered[_Key, Learner] = Remembered(32)
+_learners: LruCache[_Key, Learner] = LruCache(32)
 
 
 @contextmanager

@@ -22,12 +22,12 @@ from django.db.models.functions import Now
 from prometheus_client import Histogram
 
 from service.algorithms import registry
-from service.core import logcontext, tracing
 from service.core.errors import Internal, JsonValue, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
 from service.core.trial import TrialRecord
+from service.platform import log_context, tracing
 from service.studies.actions import Client
 from service.studies.change import Deleted, Snapshot, Work, changing, read
 from service.studies.models import Operation, Trial
@@ -132,8 +132,8 @@ def compute(operation_id: UUID) -> bool:
     claim = _claim(operation_id)
     if claim is None:
         return False
-    logcontext.begin()
-    logcontext.bind(operation=str(operation_id), tenant=claim.principal.tenant_id, study_id=claim.study_id)
+    log_context.begin()
+    log_context.bind(operation=str(operation_id), tenant=claim.principal.tenant_id, study_id=claim.study_id)
     for pause in _PAUSES:
         try:
             _finish(claim)

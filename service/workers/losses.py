@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from service.core import predecessor
+from service.platform import predecessor
 from service.studies.change import Deleted, Work, changing
 from service.studies.isolated import isolated
 from service.studies.models import Operation

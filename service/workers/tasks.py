@@ -7,9 +7,9 @@ from typing import Any
 
 from celery import shared_task, signals
 
-from service.core import tracing
 from service.notices import delivery
 from service.notices import messages as notice_messages
+from service.platform import tracing
 from service.results import insight
 from service.trials import messages
 from service.workers import compute

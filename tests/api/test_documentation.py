@@ -18,7 +18,7 @@ import trimtab
 from docs._ext.generated import programs
 from docs._ext.generated.errors import codes
 from docs._ext.pages import ROOT, SITE
-from service.core import error_pages
+from service.platform import error_pages
 from tests.factories.browser import NEEDS_BROWSER, build_console, open_page, started_browser
 from tests.factories.service import EmbeddedService
 from trimtab.errors import InvalidInput

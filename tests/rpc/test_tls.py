@@ -9,7 +9,7 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.core.addresses import is_loopback
+from service.platform.addresses import is_loopback
 from tests.agent.conftest import BASIC, AgentProcess, wait_until
 from tests.factories.grpc_service import PATIENCE, GrpcService, eventually
 

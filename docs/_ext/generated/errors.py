@@ -33,8 +33,8 @@ def table() -> str:
     """Return the table of all codes."""
     set_up()
     from service.api.errors import KINDS, STATUS_OF_CODE
-    from service.core import error_pages
     from service.core import errors as core
+    from service.platform import error_pages
     from service.rpc.errors import STATUS_OF_KIND
 
     rows = []

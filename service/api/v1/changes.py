@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponseBase
 from service.api import errors
 from service.api.streaming import RETRY, admit, may_go_on, news, respond
 from service.api.threads import in_thread
-from service.core import logcontext
+from service.platform import log_context
 from service.studies.listen_notify import listener
 
 # Changes in this time are reported together.
@@ -30,7 +30,7 @@ async def changes(request: HttpRequest) -> HttpResponseBase:
         if request.method != "GET":
             raise errors.MalformedRequest("method_not_allowed", "An event stream must be read with GET.")
         principal = await in_thread(admit, request, None)
-        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
+        log_context.bind(tenant=principal.tenant_id, actor=principal.actor)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
     return respond(principal, _stream(request, principal.tenant_id))

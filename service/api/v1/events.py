@@ -14,8 +14,8 @@ from service.api import errors
 from service.api.streaming import RETRY, admit, may_go_on, news, respond
 from service.api.threads import in_thread
 from service.api.v1.serializers.studies import StudyEventSerializer
-from service.core import logcontext
 from service.core.errors import InvalidInput, NotFound
+from service.platform import log_context
 from service.studies import selectors
 from service.studies.listen_notify import listener
 from service.studies.models import Study
@@ -43,7 +43,7 @@ async def events(request: HttpRequest, name: str) -> HttpResponseBase:
         if most and not LEAST <= most <= MOST:
             raise InvalidInput("most", most, f"{LEAST} to {MOST}, or 0 for all")
         principal = await in_thread(admit, request, name)
-        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
+        log_context.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
         study = await in_thread(selectors.get_study, principal, name)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from service.api import errors
 from service.api.streaming import HEARTBEAT_SECONDS, RETRY, admit, may_go_on, respond
 from service.api.threads import in_thread
-from service.core import logcontext
 from service.core.errors import NotFound
+from service.platform import log_context
 from service.studies import selectors
 from service.studies.listen_notify import CHECK_SECONDS, listener
 from service.studies.selectors import LogPart
@@ -28,7 +28,7 @@ async def log_events(request: HttpRequest, name: str, number: int) -> HttpRespon
         if request.method != "GET":
             raise errors.MalformedRequest("method_not_allowed", "An event stream must be read with GET.")
         principal = await in_thread(admit, request, name)
-        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
+        log_context.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
         trial = await in_thread(selectors.trial_of, principal, name, number)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.core.exceptions import ImproperlyConfigured
 
-from service.core.addresses import networks
+from service.platform.addresses import networks
 
 # The local administrator's token. It allows everything; an installation with Keycloak does not need it.
 TRIMTAB_ADMIN_TOKEN = os.environ.get("TRIMTAB_ADMIN_TOKEN", "")

@@ -8,8 +8,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from service.core import tracing
 from service.core.lifecycle import OperationState
+from service.platform import tracing
 from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
-from service.core import tracing
 from service.core.lifecycle import TrialState
 from service.core.reasons import stored
+from service.platform import tracing
 from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned

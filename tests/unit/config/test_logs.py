@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service.config.logs import Json, Line, without_secrets
-from service.core import logcontext
 from service.identity import secret
+from service.platform import log_context
 
 
 def record(message: str, *arguments: Any, **fields: Any) -> logging.LogRecord:
@@ -17,8 +17,8 @@ def record(message: str, *arguments: Any, **fields: Any) -> logging.LogRecord:
 
 
 def test_a_line_has_the_bound_fields() -> None:
-    assert logcontext.begin("mine") == "mine"
-    logcontext.bind(tenant=3, study="s", trial=0, lease="")
+    assert log_context.begin("mine") == "mine"
+    log_context.bind(tenant=3, study="s", trial=0, lease="")
     line = json.loads(Json().format(record("said %d", 1)))
     assert {
         "message": "said 1",
@@ -29,8 +29,8 @@ def test_a_line_has_the_bound_fields() -> None:
     }.items() <= line.items()
     assert not {"trial", "lease"} & line.keys()
     assert Line().format(record("said")).endswith("WARNING name: said [request=mine tenant=3 study=s]")
-    assert logcontext.begin('x" {}') != 'x" {}'
-    assert "tenant" not in logcontext.fields()
+    assert log_context.begin('x" {}') != 'x" {}'
+    assert "tenant" not in log_context.fields()
 
 
 def test_text_of_a_caller_cannot_look_like_another_line() -> None:

@@ -16,11 +16,11 @@ import pytest
 from django.core import mail
 from django.db.models.functions import Now
 
-from service.core.addresses import networks
 from service.core.errors import TrimtabError
 from service.notices import channels, delivery, messages, notices, webhook
 from service.notices.models import Delivery, DeliveryState, Kind, Notice
 from service.planning.create import create_study, update_state
+from service.platform.addresses import networks
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials.ask import ask

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.core.addresses import networks
+from service.platform.addresses import networks
 from service.rpc.interceptors import address_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from service.algorithms import registry
-from service.core.remembered import Remembered
 from service.planning.create import create_study
+from service.platform.lru_cache import LruCache
 from service.tenancy.principal import Principal
 from service.trials import messages, tuners
 from tests.factories.domain import ScriptedAlgorithm, make_spec, study_name
@@ -21,7 +21,7 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "create",
         lambda name, problem, *, seed, options: ScriptedAlgorithm(problem, seed=seed, options=options),
     )
-    monkeypatch.setattr(tuners, "_learners", Remembered(10))
+    monkeypatch.setattr(tuners, "_learners", LruCache(10))
     sent: list[str] = []
     monkeypatch.setattr(messages, "send", lambda operation_id: sent.append(str(operation_id)))
     return sent

@@ -7,9 +7,9 @@ import threading
 import pytest
 from django.db.models.functions import Now
 
-from service.core import predecessor
-from service.core.predecessor import End
 from service.planning.create import create_study
+from service.platform import predecessor
+from service.platform.predecessor import End
 from service.studies import selectors
 from service.studies.models import Operation
 from service.studies.selectors import OperationDetail

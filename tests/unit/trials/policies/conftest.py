@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.algorithms import registry
-from service.core.remembered import Remembered
+from service.platform.lru_cache import LruCache
 from service.trials import messages, tuners
 from tests.unit.trials.policies.calls import Predicting
 
@@ -13,7 +13,7 @@ from tests.unit.trials.policies.calls import Predicting
 @pytest.fixture(autouse=True)
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replace the broker by a list, and return it."""
-    monkeypatch.setattr(tuners, "_learners", Remembered(10))
+    monkeypatch.setattr(tuners, "_learners", LruCache(10))
     sent: list[str] = []
     monkeypatch.setattr(messages, "send", lambda operation_id: sent.append(str(operation_id)))
     return sent

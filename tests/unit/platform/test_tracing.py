@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from service.core import logcontext, tracing
-from service.core.errors import InvalidInput
-from service.core.spans import Bounded, Traces
+from service.core.errors import InvalidInput, kind_of
+from service.platform import log_context, tracing
+from service.platform.spans import Bounded, Traces
 from tests.factories.ports import free_port
 
 ON = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317"}
@@ -30,8 +30,9 @@ import os, sys, django
 os.environ["DJANGO_SETTINGS_MODULE"] = "service.config.settings.test"
 django.setup()
 import service.config.asgi, service.config.celery, service.config.urls, service.rpc.server, service.workers.tasks
-from service.core import tracing
-tracing.start("grpc", 100)
+from service.core.errors import kind_of
+from service.platform import tracing
+tracing.start("grpc", 100, kind_of)
 with tracing.span("block"):
     assert tracing.serve("call", "CALLER", 0) is None
     assert tracing.trace() == tracing.traceparent() == ""
@@ -39,8 +40,9 @@ print(*sorted(name for name in sys.modules if name.startswith("opentelemetry")))
 """.replace("CALLER", CALLER)
 LOST = """
 import time
-from service.core import tracing
-tracing.start("web", 1_000_000)
+from service.core.errors import kind_of
+from service.platform import tracing
+tracing.start("web", 1_000_000, kind_of)
 for number in range(5_000):
     with tracing.span("block"):
         pass
@@ -68,7 +70,7 @@ def traces(monkeypatch: pytest.MonkeyPatch, finished: InMemorySpanExporter) -> I
     """Traces of this process that stay in it."""
     for key, value in {**ON, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}.items():
         monkeypatch.setenv(key, value)
-    traces = Traces("test", 1_000_000)
+    traces = Traces("test", 1_000_000, kind_of)
     traces._provider.add_span_processor(SimpleSpanProcessor(finished))
     monkeypatch.setattr(tracing, "_traces", traces)
     yield
@@ -108,7 +110,7 @@ def test_variables_that_switch_traces_off(more: dict[str, str], monkeypatch: pyt
 def test_another_protocol_is_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     for key, value in {**ON, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}.items():
         monkeypatch.setenv(key, value)
-    tracing.start("web", 100)
+    tracing.start("web", 100, kind_of)
     assert "the protocol 'http/protobuf' is not supported" in caplog.text
     assert tracing.trace() == ""
 
@@ -137,8 +139,8 @@ def test_a_damaged_reference_is_none(parent: str, traces: None, finished: InMemo
 
 
 def test_a_span_has_the_fields_of_the_log_and_no_text_of_an_error(traces: None, finished: InMemorySpanExporter) -> None:
-    logcontext.begin("mine")
-    logcontext.bind(study="s", actor="ann@example.org")
+    log_context.begin("mine")
+    log_context.bind(study="s", actor="ann@example.org")
     with pytest.raises(InvalidInput), tracing.span("expected"):
         raise InvalidInput("params.depth", 7531, "1 to 9")
     with pytest.raises(ValueError), tracing.span("unexpected"):

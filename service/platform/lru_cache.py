@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Remembered(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """At most `most` values by key. The one that was used longest ago is forgotten first.
 
     Several threads may use it at once. A value that threads must not share is taken out with `pop` and brought back

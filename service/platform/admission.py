@@ -6,10 +6,11 @@ With these bounds, no caller and no tenant can use up what the others need. docs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from service.core.errors import ResourceExhausted
+# Returns the error of a caller with too many: what, who has them, and how many are allowed.
+Refusal = Callable[[str, str, int], Exception]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,14 @@ class Caller:
 class Admission:
     """The counts of this process. They are for one thread: an event loop's."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusal: Refusal) -> None:
+        self._refusal = refusal
         self._callers: dict[Hashable, Caller] = {}
         self._groups: Counter[Hashable] = Counter()
         self._total = 0
 
     def enter(self, key: Hashable, group: Hashable, bounds: Bounds) -> Caller:
-        """Count one more of a caller; `leave` must follow. Raises ResourceExhausted (`too_many_calls`, ...)."""
+        """Count one more of a caller; `leave` must follow. Raises the refusal if a bound is reached."""
         self.check(key, group, bounds)
         caller = self._callers.get(key)
         if caller is None:
@@ -54,11 +56,11 @@ class Admission:
         """Raise as `enter` would."""
         caller = self._callers.get(key)
         if caller is not None and caller.count >= bounds.caller:
-            raise _too_many(bounds.what, "This caller", bounds.caller)
+            raise self._refusal(bounds.what, "This caller", bounds.caller)
         if self._groups.get(group, 0) >= bounds.group:
-            raise _too_many(bounds.what, "This tenant" if group else "All callers without a token", bounds.group)
+            raise self._refusal(bounds.what, "This tenant" if group else "All callers without a token", bounds.group)
         if self._total >= bounds.process:
-            raise _too_many(bounds.what, "This process of the service", bounds.process)
+            raise self._refusal(bounds.what, "This process of the service", bounds.process)
 
     def leave(self, caller: Caller) -> None:
         """Count the end of one."""
@@ -69,13 +71,3 @@ class Admission:
         if not self._groups[caller.group]:
             del self._groups[caller.group]
         self._total -= 1
-
-
-def _too_many(what: str, whose: str, most: int) -> ResourceExhausted:
-    return ResourceExhausted(
-        f"too_many_{what}",
-        f"{whose} has {most} {what} in progress, which is the limit. Try again when some have ended.",
-        retryable=True,
-        limit=most,
-        retry_after_seconds=1,
-    )

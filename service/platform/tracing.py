@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from service.core.spans import Traces
+from service.platform.trace_interface import HEADER, LENGTH, End, KindOf
 
-# The key of gRPC's metadata and of a message's headers, and the name of HTTP's header.
-HEADER = "traceparent"
-# The longest text of a reference.
-LENGTH = 55
+if TYPE_CHECKING:
+    from service.platform.spans import Traces
+
+__all__ = ["HEADER", "LENGTH", "End", "is_on", "serve", "span", "start", "trace", "traceparent", "wanted"]
+
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
@@ -26,9 +25,6 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 _traces: Traces | None = None
 
 logger = logging.getLogger(__name__)
-
-# Ends the span of a request. It takes whether the service failed, and attributes.
-End = Callable[[bool, Mapping[str, str | int]], None]
 
 
 def wanted() -> bool:
@@ -38,10 +34,11 @@ def wanted() -> bool:
     return os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
 
 
-def start(process: str, per_second: int) -> None:
+def start(process: str, per_second: int, kind_of: KindOf) -> None:
     """Trace this process if the environment says so. `process` is web, grpc, worker or beat.
 
-    At most `per_second` traces begin or are continued for a caller in one second. The others are not sampled.
+    At most `per_second` traces begin or are continued for a caller in one second. The others are not sampled. `kind_of`
+    returns what a span says about an error (`core.errors.kind_of`).
 
     Traces are for operators, so a mistake in their configuration is a warning in the log and stops nothing.
     """
@@ -53,12 +50,12 @@ def start(process: str, per_second: int) -> None:
         logger.warning("there are no traces: the protocol %r is not supported. Use grpc, port 4317.", protocol)
         return
     try:
-        from service.core.spans import Traces
+        from service.platform.spans import Traces
     except ModuleNotFoundError as error:
         logger.warning("there are no traces: %s. Install trimtab-service[tracing].", error)
         return
     try:
-        _traces = Traces(process, per_second)
+        _traces = Traces(process, per_second, kind_of)
     except Exception:  # a value that OpenTelemetry refuses
         logger.warning("there are no traces: OpenTelemetry cannot be set up", exc_info=True)
 

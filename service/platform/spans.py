@@ -23,9 +23,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from service.core import logcontext
-from service.core.errors import Internal, TrimtabError, Unavailable
-from service.core.tracing import HEADER, End
+from service.platform import log_context
+from service.platform.trace_interface import HEADER, End, KindOf
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -85,7 +84,7 @@ class Bounded(Sampler):
 class Traces:
     """The spans of this process, on their way to the collector of the environment."""
 
-    def __init__(self, process: str, per_second: int) -> None:
+    def __init__(self, process: str, per_second: int, kind_of: KindOf) -> None:
         named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
         self._provider = TracerProvider(
             resource=Resource.create({} if named else {SERVICE_NAME: f"trimtab-{process}"}), shutdown_on_exit=False
@@ -93,6 +92,7 @@ class Traces:
         self._provider.sampler = Bounded(self._provider.sampler, per_second)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("trimtab")
+        self._kind_of = kind_of
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -123,7 +123,10 @@ class Traces:
             try:
                 yield
             except Exception as error:
-                _note(span, error)
+                code, failed = self._kind_of(error)
+                span.set_attribute("error.type", code)
+                if failed:
+                    span.set_status(api.StatusCode.ERROR)
                 raise
             finally:
                 span.set_attributes(_attributes())
@@ -156,16 +159,9 @@ class Traces:
 
 
 def _attributes() -> dict[str, str | int]:
-    known = logcontext.fields()
+    known = log_context.fields()
     return {f"trimtab.{name}": _plain(known[name]) for name in FIELDS if name in known}
 
 
 def _plain(value: object) -> str | int:
     return value if isinstance(value, int) else str(value)
-
-
-def _note(span: api.Span, error: Exception) -> None:
-    """Say which kind of error ended a block. The text of an error may quote a value."""
-    span.set_attribute("error.type", error.code if isinstance(error, TrimtabError) else type(error).__name__)
-    if not isinstance(error, TrimtabError) or isinstance(error, Internal | Unavailable):
-        span.set_status(api.StatusCode.ERROR)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from service.core.remembered import Remembered
+from service.platform.lru_cache import LruCache
 
 
 def test_a_value_is_returned_until_it_is_popped() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: LruCache[str, int] = LruCache(2)
     assert memory.get("a") is None
     memory.put("a", 1)
     memory.put("a", 2)
@@ -17,7 +17,7 @@ def test_a_value_is_returned_until_it_is_popped() -> None:
 
 
 def test_the_value_used_longest_ago_is_forgotten_first() -> None:
-    memory: Remembered[str, int] = Remembered(2)
+    memory: LruCache[str, int] = LruCache(2)
     memory.put("a", 1)
     memory.put("b", 2)
     memory.get("a")
@@ -31,14 +31,14 @@ def test_the_value_used_longest_ago_is_forgotten_first() -> None:
 
 
 def test_threads_that_miss_at_once_get_one_value() -> None:
-    memory: Remembered[int, object] = Remembered(100)
+    memory: LruCache[int, object] = LruCache(100)
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda index: memory.get_or_put(index % 10, object), range(1000)))
     assert len(set(map(id, found))) == 10
 
 
 def test_a_value_that_is_popped_belongs_to_one_thread() -> None:
-    memory: Remembered[int, object] = Remembered(100)
+    memory: LruCache[int, object] = LruCache(100)
     for key in range(50):
         memory.put(key, object())
     with ThreadPoolExecutor(8) as threads:

@@ -14,7 +14,7 @@ PAUSE_SECONDS = 0.2
 logger = logging.getLogger(__name__)
 
 
-def patiently(
+def retry_until(
     step: Callable[[], T],
     errors: tuple[type[Exception], ...],
     end: float,
