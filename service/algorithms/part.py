@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from service.algorithms.base import no_feasible
-from service.algorithms.doe import Sobol
+from service.algorithms.designs.sequences import Sobol
 from service.core.encoding import Encoding, FloatArray
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar

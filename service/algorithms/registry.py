@@ -117,7 +117,7 @@ GP_OPTIONS: tuple[Option, ...] = (
     _REFERENCE_POINT,
 )
 
-# Options of the heuristics; service/algorithms/{genetic,annealing,nsga2}.py read them.
+# Options of the heuristics; service/algorithms/classic/{genetic,annealing,nsga2}.py read them.
 GA_OPTIONS: tuple[Option, ...] = (
     _INITIAL,
     START_DESIGN,
@@ -315,7 +315,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "for comparison with `gp`. [robert-2021, section 3.3.2]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.smbo:Smbo",
+            implementation="service.algorithms.classic.smbo:Smbo",
             options=(
                 _INITIAL,
                 START_DESIGN,
@@ -342,7 +342,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="CMA-ES with margins for grids and choices; for many trials. [hamano-2025]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.cmaes:Cmaes",
+            implementation="service.algorithms.classic.cmaes:Cmaes",
             options=(
                 replace(
                     _INITIAL,
@@ -376,7 +376,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "[bergstra-2011]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.tpe:Tpe",
+            implementation="service.algorithms.classic.tpe:Tpe",
             options=(
                 _INITIAL,
                 START_DESIGN,
@@ -395,21 +395,21 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="Independent uniform draws.",
             cost=Cost.CHEAP,
             uses_history=False,
-            implementation="service.algorithms.doe:Random",
+            implementation="service.algorithms.designs.sequences:Random",
         ),
         Entry(
             name="sobol",
             doc="A scrambled Sobol sequence, which fills the space evenly with any number of trials.",
             cost=Cost.CHEAP,
             uses_history=False,
-            implementation="service.algorithms.doe:Sobol",
+            implementation="service.algorithms.designs.sequences:Sobol",
         ),
         Entry(
             name="lhs",
             doc="A sequence of Latin hypercubes, each of which covers every parameter's range evenly.",
             cost=Cost.CHEAP,
             uses_history=False,
-            implementation="service.algorithms.doe:LatinHypercube",
+            implementation="service.algorithms.designs.sequences:LatinHypercube",
             options=(
                 Option(
                     name="block",
@@ -432,7 +432,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="Every configuration of the grid once, in order. Then the space is exhausted.",
             cost=Cost.CHEAP,
             uses_history=True,
-            implementation="service.algorithms.doe:Grid",
+            implementation="service.algorithms.designs.sequences:Grid",
             options=(
                 Option(
                     name="levels",
@@ -450,7 +450,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "[robert-2021, section 3.3.1]",
             cost=Cost.CHEAP,
             uses_history=True,
-            implementation="service.algorithms.genetic:Genetic",
+            implementation="service.algorithms.classic.genetic:Genetic",
             options=GA_OPTIONS,
             most_objectives=1,
         ),
@@ -460,7 +460,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "compute. [robert-2021, section 3.3.3]",
             cost=Cost.CHEAP,
             uses_history=True,
-            implementation="service.algorithms.annealing:Annealing",
+            implementation="service.algorithms.classic.annealing:Annealing",
             options=SA_OPTIONS,
             most_objectives=1,
         ),
@@ -470,7 +470,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "once. [deb-2002a]",
             cost=Cost.CHEAP,
             uses_history=True,
-            implementation="service.algorithms.nsga2:Nsga2",
+            implementation="service.algorithms.classic.nsga2:Nsga2",
             options=NSGA2_OPTIONS,
         ),
         Entry(
@@ -478,7 +478,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="A full factorial: all combinations of a few levels of each parameter, in random order.",
             cost=Cost.CHEAP,
             uses_history=True,
-            implementation="service.algorithms.designs:Factorial",
+            implementation="service.algorithms.designs.joint:Factorial",
             options=(
                 replace(
                     _SIZE,
@@ -493,7 +493,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "[box-1961]",
             cost=Cost.CHEAP,
             uses_history=True,
-            implementation="service.algorithms.designs:Fractional",
+            implementation="service.algorithms.designs.joint:Fractional",
             options=(
                 replace(
                     _SIZE,
@@ -519,7 +519,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="A Latin hypercube whose points are far from each other. [johnson-1990]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.designs:Maximin",
+            implementation="service.algorithms.designs.joint:Maximin",
             options=(_SIZE,),
         ),
         Entry(
@@ -527,7 +527,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="A Latin hypercube that is near to every configuration. [johnson-1990]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.designs:Minimax",
+            implementation="service.algorithms.designs.joint:Minimax",
             options=(_SIZE,),
         ),
         Entry(
@@ -535,7 +535,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="The most informative configurations for a Gaussian process (maximum entropy). [shewry-1987]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.designs:DOptimal",
+            implementation="service.algorithms.designs.joint:DOptimal",
             options=(_SIZE, _LENGTHSCALE),
         ),
         Entry(
@@ -544,7 +544,7 @@ _ENTRIES: Mapping[str, Entry] = {
             "[sacks-1989]",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.designs:IOptimal",
+            implementation="service.algorithms.designs.joint:IOptimal",
             options=(_SIZE, _LENGTHSCALE),
         ),
         Entry(
@@ -552,7 +552,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="The grid in random order, once or several times, for a table of exhaustive measurements.",
             cost=Cost.CHEAP,
             uses_history=False,
-            implementation="service.algorithms.shuffled:ShuffledGrid",
+            implementation="service.algorithms.designs.shuffled:ShuffledGrid",
             options=(
                 Option(
                     name="replicates",

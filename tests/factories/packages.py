@@ -19,7 +19,7 @@ ENTRY = Entry(
 )
 """
 SEARCH = """
-from service.algorithms.doe import Random
+from service.algorithms.designs.sequences import Random
 
 
 class Search(Random):

@@ -17,7 +17,7 @@ import numpy as np
 from botorch.acquisition.acquisition import AcquisitionFunction
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.doe import Sobol
+from service.algorithms.designs.sequences import Sobol
 from service.algorithms.gp.optimise import DISCRETE, Search, best_of, maximised
 from service.algorithms.gp.region import Region
 from service.core.encoding import Encoding, FloatArray

@@ -86,7 +86,7 @@ def test_option_casts(option: Option, good: list[object], bad: list[object], all
 
 
 def test_algorithm_that_cannot_have_so_many_objectives(monkeypatch: pytest.MonkeyPatch) -> None:
-    single = Entry("single", ".", Cost.CHEAP, False, "service.algorithms.doe:Random", most_objectives=1)
+    single = Entry("single", ".", Cost.CHEAP, False, "service.algorithms.designs.sequences:Random", most_objectives=1)
     monkeypatch.setattr(registry, "_ENTRIES", {"single": single, "sobol": registry.describe("sobol")})
     with pytest.raises(InvalidInput, match=r"a single objective only\. Use .* for 2 objectives: sobol"):
         registry.validate("single", {}, PROBLEM)

@@ -147,7 +147,7 @@ def test_fed_in_pieces_or_late_is_the_same_as_fed_at_once(name: str) -> None:
 def test_the_same_in_another_process(name: str) -> None:
     script = """
 import sys
-from tests.unit.algorithms.test_heuristic import GRID, SECONDS, create, some_history
+from tests.unit.algorithms.classic.test_heuristic import GRID, SECONDS, create, some_history
 from service.core.problem import Problem
 problem = Problem.build(GRID, [SECONDS])
 algorithm = create(sys.argv[1], problem, seed=5)
@@ -282,7 +282,7 @@ def test_a_pruned_trial_is_as_bad_as_its_bound_and_the_median(name: str) -> None
 def test_only_the_start_imports_more_than_numpy(name: str) -> None:
     script = """
 import sys
-from tests.unit.algorithms.test_heuristic import GRID, SECONDS, create, finished
+from tests.unit.algorithms.classic.test_heuristic import GRID, SECONDS, create, finished
 from service.core.problem import Problem
 algorithm = create(sys.argv[1], Problem.build(GRID, [SECONDS]))
 configurations = GRID.enumerate(10_000)

@@ -32,7 +32,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.forest import Forest
+from service.algorithms.classic.forest import Forest
 from service.algorithms.part import FixedKey, Part, coordinates, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray

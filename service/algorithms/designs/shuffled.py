@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost, no_feasible
-from service.algorithms.doe import lattice_of
+from service.algorithms.designs.sequences import lattice_of
 from service.core.errors import JsonValue
 from service.core.lattice import Lattice
 from service.core.problem import Problem

@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 from service.algorithms import registry
 from service.algorithms.base import Algorithm
-from service.algorithms.forest import Forest
-from service.algorithms.smbo import expected_improvement, fitted, probability_of_improvement
+from service.algorithms.classic.forest import Forest
+from service.algorithms.classic.smbo import expected_improvement, fitted, probability_of_improvement
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem

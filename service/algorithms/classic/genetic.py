@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.algorithms.heuristic import Heuristic, Record, ranked
-from service.algorithms.operators import Genetics, roulette, tournament
+from service.algorithms.classic.heuristic import Heuristic, Record, ranked
+from service.algorithms.classic.operators import Genetics, roulette, tournament
 from service.core.encoding import FloatArray
 from service.core.space import Configuration
 from service.core.trial import TrialRecord

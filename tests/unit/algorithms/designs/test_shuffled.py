@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.algorithms import registry
 from service.algorithms.base import Algorithm
-from service.algorithms.shuffled import shuffled
+from service.algorithms.designs.shuffled import shuffled
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, FloatParameter, IntParameter, Space
 

@@ -28,8 +28,8 @@ import math
 
 import numpy as np
 
-from service.algorithms.heuristic import Heuristic, Record, ranked
-from service.algorithms.operators import Genetics
+from service.algorithms.classic.heuristic import Heuristic, Record, ranked
+from service.algorithms.classic.operators import Genetics
 from service.algorithms.part import seeded
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration

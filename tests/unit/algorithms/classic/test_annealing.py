@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from service.algorithms import registry
-from service.algorithms.annealing import Annealing
+from service.algorithms.classic.annealing import Annealing
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem

@@ -11,7 +11,7 @@ import pytest
 
 from service.algorithms import registry
 from service.algorithms.base import Algorithm
-from service.algorithms.cmaes import Cmaes
+from service.algorithms.classic.cmaes import Cmaes
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import (

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from service.algorithms import registry
-from service.algorithms.nsga2 import Nsga2, crowding, fronts
-from service.algorithms.operators import Genetics
+from service.algorithms.classic.nsga2 import Nsga2, crowding, fronts
+from service.algorithms.classic.operators import Genetics
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.doe import Random
-from service.algorithms.operators import Genetics
+from service.algorithms.classic.operators import Genetics
+from service.algorithms.designs.sequences import Random
 from service.algorithms.part import FixedKey, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import FloatArray

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.algorithms.operators import Genetics, roulette, tournament
+from service.algorithms.classic.operators import Genetics, roulette, tournament
 from service.core.parameters import identity
 from service.core.space import (
     BoolParameter,

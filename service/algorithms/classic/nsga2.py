@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from service.algorithms.heuristic import Heuristic, Record
-from service.algorithms.operators import Genetics
+from service.algorithms.classic.heuristic import Heuristic, Record
+from service.algorithms.classic.operators import Genetics
 from service.algorithms.part import seeded
 from service.core.encoding import FloatArray
 from service.core.space import Configuration
