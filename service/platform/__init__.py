@@ -1,1 +1,1 @@
-"""What is no part of the problem: addresses, admission, disks, logs, repeated steps and traces."""
+"""Parts that serve any problem: addresses, admission, disks, logs, repeated steps and traces."""

@@ -1,4 +1,4 @@
-"""What `tracing` and its implementation `spans` share: a trace's reference, and types of functions."""
+"""The reference of a trace and the types of functions that `tracing` and its implementation `spans` share."""
 
 from collections.abc import Callable, Mapping
 
