@@ -85,7 +85,7 @@ def list_contents(folder: Path, version: str) -> None:
     """Write a CycloneDX list of the locked packages below each distribution, and of the console's."""
     for package in PACKAGES:
         target = folder / f"{package}-{version}.cdx.json"
-        extras = ["--extra", "tracing"] if package == "trimtab-service" else []
+        extras = ["--extra", "tracing", "--extra", "tpe"] if package == "trimtab-service" else []
         options = ["--quiet", "--frozen", "--no-default-groups", "--package", package, *extras]
         target.write_text(_output(_uv(), "export", "--format", "cyclonedx1.5", *options))
     npm = ["npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev", "--package-lock-only"]

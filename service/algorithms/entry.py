@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from service.algorithms.base import Cost
-from service.core.errors import JsonValue
+from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option
 from service.core.problem import Problem
 
@@ -33,3 +34,25 @@ class Entry:
     opening: str = ""
     """The cheap algorithm whose suggestions a costly one begins with, for as long as its start design lasts."""
     check: Callable[[Problem, Mapping[str, JsonValue]], None] = allow
+    needs: str = ""
+    """A module that only an extra of the service installs and that the implementation imports."""
+    extra: str = ""
+    """That extra."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Return whether the implementation can be imported. Nothing is imported to find out."""
+        return not self.needs or find_spec(self.needs) is not None
+
+    @property
+    def remedy(self) -> str:
+        """Return the command that installs what the implementation needs."""
+        return f"pip install 'trimtab-service[{self.extra}]'"
+
+    def check_installed(self) -> None:
+        """Raise InvalidInput (field `algorithm.name`) if the implementation cannot be imported."""
+        if not self.is_installed:
+            fault = f"needs {self.needs}, which is not installed"
+            raise InvalidInput(
+                "algorithm.name", self.name, f"another algorithm, or install it: {self.remedy}", problem=fault
+            )

@@ -372,11 +372,13 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="tpe",
-            doc="Tree-structured Parzen estimator (Optuna); for many trials, many parameters and several objectives. "
-            "[bergstra-2011]",
+            doc="Tree-structured Parzen estimator (Optuna, extra `tpe` of the service); for many trials, many "
+            "parameters and several objectives. [bergstra-2011]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.classic.tpe:Tpe",
+            needs="optuna",
+            extra="tpe",
             options=(
                 _INITIAL,
                 START_DESIGN,
@@ -651,8 +653,10 @@ def resolve(
 
 
 def create(name: str, problem: Problem, *, seed: int, options: Mapping[str, object]) -> Algorithm:
-    """Return a new algorithm, for `auto` the chosen one. Raises InvalidInput as `validate` does."""
+    """Return a new algorithm, for `auto` the chosen one. Raises InvalidInput as `validate` and `check_installed` do."""
     chosen = resolve(name, problem, options)
-    module, _, class_name = describe(chosen.name).implementation.partition(":")
+    entry = describe(chosen.name)
+    entry.check_installed()
+    module, _, class_name = entry.implementation.partition(":")
     algorithm: type[Algorithm] = getattr(import_module(module), class_name)
     return algorithm(problem, seed=seed, options=chosen.options)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.algorithms import registry
+from service.algorithms.entry import Entry as Algorithm
 from service.core.options import Option
 from service.planning import study_file
 from service.policies import noise, pruning, resampling, stopping
@@ -42,7 +43,7 @@ def catalogue() -> Catalogue:
     prunings = [pruning.describe(name) for name in pruning.names()]
     rules = [stopping.describe(name) for name in stopping.names()]
     return Catalogue(
-        algorithms=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in algorithms],
+        algorithms=[Entry(one.name, _doc(one), one.options, one.most_objectives is None) for one in algorithms],
         resampling=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in again],
         estimators=[Entry(one.name, one.doc, one.options, True) for one in estimators],
         pruning=[Entry(one.name, one.doc, one.options, True) for one in prunings],
@@ -50,3 +51,7 @@ def catalogue() -> Catalogue:
         file_keys=study_file.KEYS,
         time_units=study_file.UNITS,
     )
+
+
+def _doc(algorithm: Algorithm) -> str:
+    return algorithm.doc if algorithm.is_installed else f"Not installed here ({algorithm.remedy}). {algorithm.doc}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from service.algorithms import registry
 from service.algorithms.base import Cost
 from service.core.errors import InvalidInput, JsonValue
 from service.policies import stopping
@@ -22,8 +23,8 @@ _REMEMBERED = 512
 def completed(spec: StudySpec) -> StudySpec:
     """Return the spec with all options of algorithm and policies, and with the algorithm that `auto` chooses.
 
-    Raises InvalidInput with the field at fault: an unknown name or option, a value out of range, a policy that the
-    study cannot have.
+    Raises InvalidInput with the field at fault: an unknown name or option, an algorithm that is not installed, a value
+    out of range, a policy that the study cannot have.
     """
     check = spec.final_check
     if check is not None:
@@ -36,6 +37,7 @@ def completed(spec: StudySpec) -> StudySpec:
         if spec.start_from:
             raise InvalidInput("start_from", list(spec.start_from), "no earlier study for a study with a context")
     choice = method.choice(spec.problem)
+    registry.describe(choice.name).check_installed()
     assert method.resampling is not None
     return replace(
         spec,

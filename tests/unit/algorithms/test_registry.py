@@ -39,6 +39,34 @@ def test_the_refusal_of_an_unknown_algorithm_lists_the_known_ones() -> None:
         }
 
 
+@pytest.fixture
+def without_optuna(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a service without the extra `tpe`: an import of Optuna fails."""
+    monkeypatch.setitem(sys.modules, "optuna", None)
+
+
+@pytest.mark.usefixtures("without_optuna")
+def test_an_algorithm_that_is_not_installed_names_the_extra() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        registry.create("tpe", PROBLEM, seed=0, options={})
+    assert caught.value.message == (
+        "algorithm.name: 'tpe' needs optuna, which is not installed. "
+        "Use another algorithm, or install it: pip install 'trimtab-service[tpe]'."
+    )
+    assert caught.value.data["field"] == "algorithm.name"
+    # An earlier study still has its options.
+    assert registry.validate("tpe", {}, PROBLEM)["candidates"] == 24
+
+
+@pytest.mark.usefixtures("without_optuna")
+def test_only_tpe_needs_an_extra_and_auto_never_chooses_it() -> None:
+    assert [name for name in registry.names() if not registry.describe(name).is_installed] == ["tpe"]
+    for budget in (1, 50, 1000, 100_000):
+        for parallelism in (1, 1000):
+            chosen = registry.resolve("auto", PROBLEM, budget=budget, parallelism=parallelism)
+            registry.create(chosen.name, PROBLEM, seed=0, options=chosen.options)
+
+
 def test_validate_completes_and_makes_exact() -> None:
     assert registry.validate("lhs", {}, PROBLEM) == {"block": 32, "centred": False}
     assert repr(registry.validate("lhs", {"block": 64.0}, PROBLEM)) == "{'block': 64, 'centred': False}"

@@ -11,7 +11,7 @@ const FAILING = 17;
 /* eslint-disable lingui/no-unlocalized-strings -- names in the study */
 /** The name of the study with sample data, and of another one that it can be compared with. */
 const SAMPLE = "sample";
-const ALGORITHMS = { [SAMPLE]: "tpe", "sample-random": "random" };
+const ALGORITHMS = { [SAMPLE]: "smbo", "sample-random": "random" };
 const file = (algorithm: string) => `# A simulated web server, so that every page has something to show.
 objectives: [{minimize: seconds, unit: s}]
 algorithm: ${algorithm}
