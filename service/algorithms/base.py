@@ -1,4 +1,4 @@
-"""The contract of all algorithms, which tests/contract/test_algorithms.py checks."""
+"""The contract of all algorithms, which service/testing/algorithms.py checks."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Tests and generators for authors of algorithms. They need pytest and Hypothesis (the extra `testing`)."""
