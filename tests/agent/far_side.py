@@ -9,9 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc import status_pb2
-from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes without stubs
 
 from tests.factories.ports import free_port
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, matching_pb2, matching_pb2_grpc
@@ -395,7 +393,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
 
 def refuse(context: grpc.ServicerContext, status: grpc.StatusCode, code: str, message: str) -> None:
     """End the call with a typed error."""
-    packed = AnyMessage()
-    packed.Pack(errordetails_pb2.ErrorDetail(code=code, message=message))
-    rich = status_pb2.Status(code=status.value[0], message=message, details=[packed])
-    context.abort_with_status(rpc_status.to_status(rich))
+    rich = status_pb2.Status(code=status.value[0], message=message)
+    rich.details.add().Pack(errordetails_pb2.ErrorDetail(code=code, message=message))
+    context.set_trailing_metadata((("grpc-status-details-bin", rich.SerializeToString()),))
+    context.abort(status, message)
