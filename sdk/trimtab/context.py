@@ -26,6 +26,24 @@ class ContextVariable:
     """Values that are not in the table, at which a trial costs less. The study may run trials with them to learn."""
 
 
+def context_variables(given: Observed) -> tuple[ContextVariable, ...]:
+    """Return the context variables that a user names, with or without their values in the table and cheaper ones."""
+    if isinstance(given, str):
+        raise InvalidInput.of("context", given, 'a list such as ["load"] or a dict such as {"hit": [0.6, 0.9]}')
+    named = given if isinstance(given, Mapping) else dict.fromkeys(given)
+    return tuple(_variable(name, values) for name, values in named.items())
+
+
+def _variable(name: str, given: Sequence[Scalar] | Mapping[str, Sequence[Scalar]] | None) -> ContextVariable:
+    named = given if isinstance(given, Mapping) else {"at": given or ()}
+    for key, values in named.items():
+        if key not in ("at", "cheaper"):
+            raise InvalidInput.of(f"context.{name}.{key}", values, "only the keys at and cheaper")
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise InvalidInput.of(f"context.{name}.{key}", values, "a list of values, such as [1, 2]")
+    return ContextVariable(name, tuple(named.get("at", ())), tuple(named.get("cheaper", ())))
+
+
 @dataclass(frozen=True)
 class ContextRow:
     """The recommendation in one context.

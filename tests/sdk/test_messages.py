@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import trimtab
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.messages.space import from_parameter, to_parameter
-from trimtab._internal.messages.spec import from_spec, to_context, to_spec
+from trimtab._internal.messages.spec import from_spec, to_spec
 from trimtab._internal.messages.trials import from_trial, to_trial_states
 from trimtab._internal.messages.values import from_value, to_metrics, to_value
-from trimtab.context import ContextVariable
+from trimtab.context import ContextVariable, context_variables
 from trimtab.errors import InvalidInput
 from trimtab.space import Parameter, Scalar, cast, condition
 from trimtab.spec import Execution, JobMetadata, StudySpec
@@ -97,13 +97,13 @@ def test_a_specification_comes_back_as_it_was() -> None:
 
 
 def test_a_context_has_names_values_and_cheaper_ones() -> None:
-    assert to_context(["load"]) == (ContextVariable("load"),)
-    assert to_context({"hit": [0.6], "load": None}) == (
+    assert context_variables(["load"]) == (ContextVariable("load"),)
+    assert context_variables({"hit": [0.6], "load": None}) == (
         ContextVariable("hit", (0.6,)),
         ContextVariable("load"),
     )
     both = ContextVariable("size", (8,), (1, 2))
-    assert to_context({"size": {"at": [8], "cheaper": [1, 2]}}) == (both,)
+    assert context_variables({"size": {"at": [8], "cheaper": [1, 2]}}) == (both,)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_context_has_names_values_and_cheaper_ones() -> None:
 )
 def test_a_context_that_cannot_be_is_refused(given: Any, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        to_context(given)
+        context_variables(given)
     assert refused.value.data["field"] == field
 
 

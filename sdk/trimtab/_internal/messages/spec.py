@@ -1,6 +1,6 @@
 """Conversion between the message of a study's specification and the SDK's classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -18,11 +18,10 @@ from trimtab._internal.messages.values import (
     to_int32,
     to_value_list,
 )
-from trimtab.context import ContextVariable, Observed
+from trimtab.context import ContextVariable
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Maximize, Minimize, Objective
-from trimtab.space import Scalar
 from trimtab.spec import Execution, JobMetadata, Placement, StudySpec
 
 _LIMITS = ("max_trials", "max_time", "max_node_hours")
@@ -203,21 +202,3 @@ def _to_options(field: str, options: Mapping[str, JsonValue]) -> Struct:
 
 def _from_job_metadata(message: pb.JobMetadata) -> JobMetadata:
     return JobMetadata(message.user, message.name, message.program, message.command, message.nodes or None)
-
-
-def to_context(given: Observed) -> tuple[ContextVariable, ...]:
-    """Return the context variables that a user names, with or without their values in the table and cheaper ones."""
-    if isinstance(given, str):
-        raise InvalidInput.of("context", given, 'a list such as ["load"] or a dict such as {"hit": [0.6, 0.9]}')
-    named = given if isinstance(given, Mapping) else dict.fromkeys(given)
-    return tuple(_to_variable(name, values) for name, values in named.items())
-
-
-def _to_variable(name: str, given: Sequence[Scalar] | Mapping[str, Sequence[Scalar]] | None) -> ContextVariable:
-    named = given if isinstance(given, Mapping) else {"at": given or ()}
-    for key, values in named.items():
-        if key not in ("at", "cheaper"):
-            raise InvalidInput.of(f"context.{name}.{key}", values, "only the keys at and cheaper")
-        if isinstance(values, str) or not isinstance(values, Sequence):
-            raise InvalidInput.of(f"context.{name}.{key}", values, "a list of values, such as [1, 2]")
-    return ContextVariable(name, tuple(named.get("at", ())), tuple(named.get("cheaper", ())))

@@ -1,0 +1,1 @@
+"""The calls of a client: studies, agents, and identities."""
