@@ -1,32 +1,21 @@
 """A study: ask for trials, tell their results, read the best configurations."""
 
 import json
-import logging
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from threading import Lock, Thread
-from time import monotonic, sleep
+from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.connection.transport import Transport
-from trimtab._internal.messages.results import (
-    from_context_table,
-    from_pareto_verdict,
-    from_recommendation,
-    from_verdict,
-)
-from trimtab._internal.messages.space import to_edit, to_range
-from trimtab._internal.messages.spec import from_spec, to_budget, to_final_check
-from trimtab._internal.messages.status import from_earlier_trials, from_status
-from trimtab._internal.messages.trials import from_note, from_trial, to_trial_states
-from trimtab._internal.messages.values import to_duration, to_float, to_int, to_metrics, to_params, to_value
+from trimtab._internal.messages.status import from_status
+from trimtab._internal.study import changes, notes, results, trials
+from trimtab._internal.study.handle import StudyHandle
 from trimtab._internal.study.held_trials import LEASE_SECONDS, HeldTrials
+from trimtab._internal.study.watch import watch
 from trimtab.context import ContextRow, ContextTable
-from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound, Timeout, TrimtabError
+from trimtab.errors import JsonValue
 from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Parameter, Params
@@ -36,13 +25,8 @@ from trimtab.trial import Metrics, Note, Trial, TrialState
 if TYPE_CHECKING:
     import pandas as pd
 
-logger = logging.getLogger("trimtab")
-
-PAGE_SIZE = 1000
-# `best` has a new table fetched after this time.
+# `best` has a new table read after this time.
 TABLE_SECONDS = 60.0
-# Between two looks at what a worker computes.
-_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -65,14 +49,8 @@ class Study:
     """
 
     def __init__(self, transport: Transport, held: HeldTrials, message: pb.Study) -> None:
-        self._transport = transport
-        self._stub = transport.stub
-        self._held = held
-        self._message = message
-        self._exhausted = message.space_exhausted
-        self._table: ContextTable | None = None
-        self._table_read = 0.0
-        self._table_guard = Lock()
+        self._handle = StudyHandle(transport, held, message)
+        self._table = results.KeptTable(self._handle)
 
     def __repr__(self) -> str:
         status = self.status
@@ -83,12 +61,12 @@ class Study:
     @property
     def name(self) -> str:
         """The name of the study, unique in its tenant."""
-        return self._message.name
+        return self._handle.name
 
-    @cached_property
+    @property
     def spec(self) -> StudySpec:
         """The specification of the study, as of the last call that returned it."""
-        return from_spec(self._message.spec)
+        return self._handle.spec
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
@@ -98,12 +76,12 @@ class Study:
     @property
     def client_id(self) -> str:
         """The name under which this object asks for trials."""
-        return self._held.client_id
+        return self._handle.held.client_id
 
     @property
     def status(self) -> StudyStatus:
         """The progress of the study, as of the last call that returned it; `refresh` reads it again."""
-        return from_status(self._message)
+        return from_status(self._handle.message)
 
     @property
     def state(self) -> StudyState:
@@ -117,43 +95,25 @@ class Study:
         return self.spec.algorithm if choice is None else choice.name
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The knowledge of the gain; None with several objectives or without a result.
-
-        For example:
-
-            print(study.verdict)    # faster by 12 % (95 %: 9 to 15)
-            if study.verdict.proven: ...
-        """
-        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return from_verdict(answer.verdict) if answer.HasField("verdict") else None
-
-    @property
-    def pareto_verdict(self) -> ParetoVerdict | None:
-        """The verdict of the final check with several objectives; None before the check is over.
-
-        For example:
-
-            study = client.create_study("both", ..., final_check=True)
-            study.optimize(fn)
-            print(study.pareto_verdict)     # better in every objective: hypervolume 2.1 % (95 %: 0.8 to 3.9)
-            for member in study.pareto_verdict.members:
-                print(member.params, [(one.metric, one.gain, one.low, one.high) for one in member.objectives])
-        """
-        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return from_pareto_verdict(answer.pareto_verdict) if answer.HasField("pareto_verdict") else None
-
-    @property
     def space_exhausted(self) -> bool:
         """True if the last ask found no more configurations in the space. `ask` then returns fewer trials, or none."""
-        return self._exhausted
+        return self._handle.exhausted
 
     def refresh(self) -> StudyStatus:
         """Read the status of the study from the service and return it."""
-        self._keep(self._transport.call(self._stub.GetStudy, pb.GetStudyRequest(name=self.name)))
+        self._handle.refresh()
         return self.status
 
-    # --- ask and tell
+    def as_file(self) -> str:
+        """Return the study file (YAML) that describes the study with its current space and budget."""
+        return self._file().text
+
+    def file_content(self) -> dict[str, JsonValue]:
+        """Return the content of the study file with all defaults, for programs."""
+        content: dict[str, JsonValue] = json.loads(self._file().json)
+        return content
+
+    # --- trials that you measure
 
     def ask(
         self,
@@ -190,15 +150,15 @@ class Study:
             OperationFailed: the algorithm failed. The message has its reason.
             Conflict: the study is not ACTIVE, its budget is used up, or its trials run on agents.
         """
-        count = to_int("n", n)
-        wanted = to_params("fixed", self.spec.space, fixed or {})
-        seconds = None if lease is None else to_float("lease", lease)
-        if schedule_context and context is not None:
-            raise InvalidInput.of("schedule_context", True, "False together with a context")
-        present = None if schedule_context else to_params("context", self.spec.space, context or {})
-        answer = self._held.ask(count, wanted, timeout, seconds, present)
-        self._exhausted = answer.exhausted
-        return [from_trial(self.spec.space, trial) for trial in answer.trials]
+        return trials.ask(
+            self._handle,
+            n,
+            fixed=fixed,
+            timeout=timeout,
+            lease=lease,
+            context=context,
+            schedule_context=schedule_context,
+        )
 
     def tell(
         self,
@@ -232,23 +192,7 @@ class Study:
             Conflict: the trial has ended with another result (`trial_already_finished`).
             InvalidInput: a metric is missing or not a number; `data["field"]` names it.
         """
-        if sum(item is not None for item in (metrics, infeasible, failed)) != 1:
-            raise InvalidInput(
-                "invalid_argument",
-                "tell takes exactly one of metrics, infeasible=REASON and failed=REASON.",
-            )
-        number = _number(trial)
-        if metrics is not None:
-            complete = pb.CompleteTrialRequest(study=self.name, trial=number, metrics=self._metrics(metrics))
-            answer = self._transport.call(self._stub.CompleteTrial, complete)
-        else:
-            reason = failed if infeasible is None else infeasible
-            if not isinstance(reason, str):
-                raise InvalidInput.of("reason", reason, "a string that gives the reason")
-            fail = pb.FailTrialRequest(study=self.name, trial=number, infeasible=infeasible is not None, reason=reason)
-            answer = self._transport.call(self._stub.FailTrial, fail)
-        self._held.release(number)
-        return from_trial(self.spec.space, answer)
+        return trials.tell(self._handle, trial, metrics, infeasible, failed)
 
     def tell_many(self, results: Iterable[tuple[Trial | int, Metrics]]) -> list[Trial]:
         """End several trials with their metrics in one call; return the trials. Either all results count, or none.
@@ -265,15 +209,7 @@ class Study:
             Conflict: a trial has ended with another result (`trial_already_finished`).
             InvalidInput: a metric is missing or not a number, or a trial is there twice; `data["field"]` names it.
         """
-        told = [
-            pb.CompleteTrialsRequest.Result(trial=_number(trial), metrics=self._metrics(metrics))
-            for trial, metrics in results
-        ]
-        request = pb.CompleteTrialsRequest(study=self.name, results=told)
-        answer = self._transport.call(self._stub.CompleteTrials, request)
-        for one in told:
-            self._held.release(one.trial)
-        return [from_trial(self.spec.space, trial) for trial in answer.trials]
+        return trials.tell_many(self._handle, results)
 
     def report(self, trial: Trial | int, *, step: int, metrics: Metrics, elapsed: float | None = None) -> Trial:
         """Report metric values of a running trial at a step; return the trial.
@@ -295,72 +231,11 @@ class Study:
         Raises:
             Conflict: the step was reported before with other values (`step_already_reported`), or the trial has ended.
         """
-        measurement = pb.Measurement(step=to_int("step", step), metrics=self._metrics(metrics))
-        if elapsed is not None:
-            measurement.elapsed.CopyFrom(to_duration("elapsed", elapsed))
-        request = pb.ReportMeasurementRequest(study=self.name, trial=_number(trial), measurement=measurement)
-        reported = from_trial(self.spec.space, self._transport.call(self._stub.ReportMeasurement, request))
-        if reported.state.finished:
-            self._held.release(reported.number)
-        return reported
+        return trials.report(self._handle, trial, step, metrics, elapsed)
 
     def stop_trial(self, trial: Trial | int, reason: str = "") -> Trial:
         """Stop a running trial early (PRUNED) and return it. Its last measurement counts as a bound."""
-        number = _number(trial)
-        request = pb.StopTrialRequest(study=self.name, trial=number, reason=reason)
-        stopped = self._transport.call(self._stub.StopTrial, request)
-        self._held.release(number)
-        return from_trial(self.spec.space, stopped)
-
-    def set_user_attr(self, trial: Trial | int, name: str, value: object) -> Note:
-        """Keep a value of your own with a trial, and return the trial's note. None removes the value.
-
-        For example:
-
-            study.set_user_attr(trial, "power", 215.5)
-
-        The value is a number, a text or a bool. It changes nothing that is measured, at any time, also after the end
-        of the trial. The console and `Study.notes` show it.
-
-        Raises:
-            InvalidInput: the name has other characters than letters, digits, spaces and . _ : / -, or the value is too
-                long.
-        """
-        return self.note(trial, attributes={name: value})
-
-    def note(
-        self,
-        trial: Trial | int | None = None,
-        text: str | None = None,
-        *,
-        tags: Sequence[str] | None = None,
-        attributes: Mapping[str, object] | None = None,
-    ) -> Note:
-        """Change the note of a trial, or without a trial of the study, and return it.
-
-        Args:
-            trial: the trial or its number.
-            text: Markdown, which replaces the text of the note. None keeps it.
-            tags: replace the tags of the trial. None keeps them.
-            attributes: values that are added to those of the note. The value None removes one.
-        """
-        given = dict(attributes or {})
-        request = pb.ChangeNoteRequest(
-            study=self.name,
-            trial=0 if trial is None else _number(trial),
-            text=text,
-            tags=None if tags is None else pb.Tags(tags=tags),
-            set_attributes={
-                name: to_value(f"attributes.{name}", value) for name, value in given.items() if value is not None
-            },
-            remove_attributes=[name for name, value in given.items() if value is None],
-        )
-        return from_note(self._transport.call(self._stub.ChangeNote, request))
-
-    def notes(self) -> list[Note]:
-        """Return the note of the study and those of its trials, at most 1,000, the latest change first."""
-        answer = self._transport.call(self._stub.ListNotes, pb.ListNotesRequest(study=self.name))
-        return [from_note(note) for note in answer.notes]
+        return trials.stop(self._handle, trial, reason)
 
     def add_trial(
         self,
@@ -379,22 +254,7 @@ class Study:
         Repeated calls with the same `request_id` (1 to 100 characters) return the same trial. Use it in programs that
         cannot know after a crash whether they have added the trial.
         """
-        if sum(item is not None for item in (metrics, infeasible, failed)) != 1:
-            raise InvalidInput(
-                "invalid_argument",
-                "add_trial takes exactly one of metrics, infeasible=REASON and failed=REASON.",
-            )
-        request = pb.AddTrialRequest(
-            study=self.name,
-            params=to_params("params", self.spec.space, params),
-            request_id=request_id or uuid.uuid4().hex,
-        )
-        if metrics is not None:
-            request.metrics.update(self._metrics(metrics))
-        else:
-            request.state = pb.TRIAL_STATE_FAILED if infeasible is None else pb.TRIAL_STATE_INFEASIBLE
-            request.reason = (failed if infeasible is None else infeasible) or ""
-        return from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
+        return trials.add(self._handle, params, metrics, infeasible, failed, request_id)
 
     def enqueue(self, params: Mapping[str, object], *, count: int = 1, request_id: str | None = None) -> list[Trial]:
         """Have a configuration of your choice measured next, `count` times; return its trials.
@@ -410,14 +270,7 @@ class Study:
             Conflict: the study has ended (`study_not_active`), or its budget has too few trials left
                 (`budget_exhausted`).
         """
-        request = pb.EnqueueTrialsRequest(
-            study=self.name,
-            params=to_params("params", self.spec.space, params),
-            count=to_int("count", count),
-            request_id=request_id or uuid.uuid4().hex,
-        )
-        answer = self._transport.call(self._stub.EnqueueTrials, request)
-        return [from_trial(self.spec.space, trial) for trial in answer.trials]
+        return trials.enqueue(self._handle, params, count, request_id)
 
     def optimize(
         self,
@@ -480,125 +333,56 @@ class Study:
             callbacks=[partial(callback, self) for callback in callbacks],
         ).run()
 
-    def as_file(self) -> str:
-        """Return the study file (YAML) that describes the study with its current space and budget."""
-        return self._transport.call(self._stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name)).text
+    # --- progress of a study that others measure
 
-    def file_content(self) -> dict[str, JsonValue]:
-        """Return the content of the study file with all defaults, for programs."""
-        answer = self._transport.call(self._stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name))
-        content: dict[str, JsonValue] = json.loads(answer.json)
-        return content
+    def watch(self, timeout: float | None = None) -> Iterator[Change]:
+        """Yield the study with all its trials, then every change, until the study has ended.
 
-    # --- results
+            for change in study.watch():
+                print(change.status.finished_count, [trial.number for trial in change.trials])
 
-    @property
-    def recommendation(self) -> Recommendation | None:
-        """The recommended configuration and its expected value; None with several objectives or without a result.
-
-        For example:
-
-            found = study.recommendation
-            print(found.params, found.value, found.low, found.high)
-        """
-        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        if not answer.HasField("recommendation"):
-            return None
-        return from_recommendation(self.spec.space, answer.recommendation)
-
-    @property
-    def best_trial(self) -> Trial:
-        """The first trial of the configuration in `recommendation`.
+        It reconnects by itself and misses no change. It also ends if the study is deleted.
 
         Raises:
-            NotFound: no trial is COMPLETED yet (`no_completed_trial`).
-            Conflict: the study has several objectives (`several_objectives`): use `pareto_front`. Or it has a context
-                (`several_contexts`): use `best`.
+            Timeout: the study had not ended after `timeout` seconds.
         """
-        if len(self.objectives) > 1:
-            raise Conflict(
-                "several_objectives",
-                f"Study {self.name} has {len(self.objectives)} objectives, so it has no single best trial:"
-                " use pareto_front() instead.",
-            )
-        if self.spec.context:
-            raise Conflict(
-                "several_contexts",
-                f"The best configuration of study {self.name} depends on the context: use best(context) instead.",
-            )
-        best = self.best_trials
-        if not best:
-            raise NotFound("no_completed_trial", f"Study {self.name} has no completed trial yet.")
-        return best[0]
+        for status, changed in watch(self._handle, timeout):
+            yield Change(status, changed)
 
-    @property
-    def best_trials(self) -> list[Trial]:
-        """The best trial or, with several objectives, the Pareto set; empty if no trial is COMPLETED."""
-        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return [from_trial(self.spec.space, trial) for trial in answer.trials]
+    def wait(self, timeout: float | None = None, *, progress: bool = True) -> StudyState:
+        """Wait until the study has ended, and show its progress. For studies whose trials run on agents.
 
-    def context_table(self) -> ContextTable:
-        """Return the recommendations of a study with a context, one row for each context, from the service.
+        A line says that the study is paused, or why its trials wait for an agent.
 
-        For example:
+            state = client.create_study(..., component="gcc-flags", application="kernels", max_trials=30).wait()
 
-            for row in study.context_table().rows:
-                print(row.context, row.settings, row.verdict)
-        """
-        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
-        return from_context_table(self.name, answer)
-
-    def best(self, context: Mapping[str, object], *, max_age: float = TABLE_SECONDS) -> ContextRow:
-        """Return the recommendation in a context: the settings to use, and the verdict on the best ones.
-
-            settings = study.best({"load": "high", "hit": 0.83}).settings
-
-        The settings are the default where no gain is proven. A number belongs to the nearest value of the table. The
-        table is kept in memory: after the first call, a lookup takes microseconds. If the table is older than `max_age`
-        seconds, a thread fetches a new one, and this call still answers from the old one.
+        Returns:
+            COMPLETED or ABORTED.
 
         Raises:
-            InvalidInput: a variable is unknown or missing, or its value is not in the table; `data["field"]` names it.
+            Timeout: the study had not ended after `timeout` seconds. The study continues.
         """
-        with self._table_guard:
-            table = self._table
-            if table is None:
-                table, self._table_read = self.context_table(), monotonic()
-                self._table = table
-            elif monotonic() - self._table_read > max_age:
-                # Set before the answer, so that one thread fetches at a time and a service that is away is not pressed.
-                self._table_read = monotonic()
-                Thread(target=self._read_table, name="trimtab-table", daemon=True).start()
-        return table.lookup(context)
+        from trimtab.progress import Progress
 
-    def _read_table(self) -> None:
-        try:
-            self._table = self.context_table()
-        except TrimtabError as error:
-            logger.warning("The table of study %s could not be read again: %s", self.name, error)
+        with Progress(self.name, self.spec, enabled=progress) as shown:
+            for change in self.watch(timeout):
+                for trial in change.trials:
+                    shown.update(trial)
+                shown.explain(change.status)
+        return self.state
 
-    def pareto_front(self) -> list[Trial]:
-        """Return the trials that no other trial dominates; with one objective, only the best trial."""
-        return self.best_trials
+    # --- trials and notes
 
     def trials(self, states: Sequence[TrialState | str] = ()) -> list[Trial]:
         """Return the trials by number, without measurements and logs. `states` selects trials by state.
 
         study.trials(states=["COMPLETED", "INFEASIBLE"])
         """
-        request = pb.ListTrialsRequest(study=self.name, page_size=PAGE_SIZE, states=to_trial_states(states))
-        found: list[Trial] = []
-        while True:
-            page = self._transport.call(self._stub.ListTrials, request)
-            found.extend(from_trial(self.spec.space, trial) for trial in page.trials)
-            if not page.next_page_token:
-                return found
-            request.page_token = page.next_page_token
+        return trials.read_all(self._handle, states)
 
     def trial(self, number: int) -> Trial:
         """Return one trial with its measurements and the end of its log. Raises NotFound."""
-        request = pb.GetTrialRequest(study=self.name, trial=_number(number))
-        return from_trial(self.spec.space, self._transport.call(self._stub.GetTrial, request))
+        return trials.read(self._handle, number)
 
     def to_dataframe(self) -> "pd.DataFrame":
         """Return the trials as a pandas DataFrame.
@@ -612,23 +396,158 @@ class Study:
 
         return to_dataframe(self.spec, self.trials())
 
-    # --- state changes
+    def set_user_attr(self, trial: Trial | int, name: str, value: object) -> Note:
+        """Keep a value of your own with a trial, and return the trial's note. None removes the value.
+
+        For example:
+
+            study.set_user_attr(trial, "power", 215.5)
+
+        The value is a number, a text or a bool. It changes nothing that is measured, at any time, also after the end
+        of the trial. The console and `Study.notes` show it.
+
+        Raises:
+            InvalidInput: the name has other characters than letters, digits, spaces and . _ : / -, or the value is too
+                long.
+        """
+        return self.note(trial, attributes={name: value})
+
+    def note(
+        self,
+        trial: Trial | int | None = None,
+        text: str | None = None,
+        *,
+        tags: Sequence[str] | None = None,
+        attributes: Mapping[str, object] | None = None,
+    ) -> Note:
+        """Change the note of a trial, or without a trial of the study, and return it.
+
+        Args:
+            trial: the trial or its number.
+            text: Markdown, which replaces the text of the note. None keeps it.
+            tags: replace the tags of the trial. None keeps them.
+            attributes: values that are added to those of the note. The value None removes one.
+        """
+        return notes.change(self._handle, trial, text, tags, attributes or {})
+
+    def notes(self) -> list[Note]:
+        """Return the note of the study and those of its trials, at most 1,000, the latest change first."""
+        return notes.read_all(self._handle)
+
+    # --- results
+
+    @property
+    def recommendation(self) -> Recommendation | None:
+        """The recommended configuration and its expected value; None with several objectives or without a result.
+
+        For example:
+
+            found = study.recommendation
+            print(found.params, found.value, found.low, found.high)
+        """
+        return results.recommendation(self._handle)
+
+    @property
+    def best_trial(self) -> Trial:
+        """The first trial of the configuration in `recommendation`.
+
+        Raises:
+            NotFound: no trial is COMPLETED yet (`no_completed_trial`).
+            Conflict: the study has several objectives (`several_objectives`): use `pareto_front`. Or it has a context
+                (`several_contexts`): use `best`.
+        """
+        return results.best_trial(self._handle)
+
+    @property
+    def best_trials(self) -> list[Trial]:
+        """The best trial or, with several objectives, the Pareto set; empty if no trial is COMPLETED."""
+        return results.best_trials(self._handle)
+
+    def pareto_front(self) -> list[Trial]:
+        """Return the trials that no other trial dominates; with one objective, only the best trial."""
+        return self.best_trials
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The knowledge of the gain; None with several objectives or without a result.
+
+        For example:
+
+            print(study.verdict)    # faster by 12 % (95 %: 9 to 15)
+            if study.verdict.proven: ...
+        """
+        return results.verdict(self._handle)
+
+    @property
+    def pareto_verdict(self) -> ParetoVerdict | None:
+        """The verdict of the final check with several objectives; None before the check is over.
+
+        For example:
+
+            study = client.create_study("both", ..., final_check=True)
+            study.optimize(fn)
+            print(study.pareto_verdict)     # better in every objective: hypervolume 2.1 % (95 %: 0.8 to 3.9)
+            for member in study.pareto_verdict.members:
+                print(member.params, [(one.metric, one.gain, one.low, one.high) for one in member.objectives])
+        """
+        return results.pareto_verdict(self._handle)
+
+    def context_table(self) -> ContextTable:
+        """Return the recommendations of a study with a context, one row for each context, from the service.
+
+        For example:
+
+            for row in study.context_table().rows:
+                print(row.context, row.settings, row.verdict)
+        """
+        return results.context_table(self._handle)
+
+    def best(self, context: Mapping[str, object], *, max_age: float = TABLE_SECONDS) -> ContextRow:
+        """Return the recommendation in a context: the settings to use, and the verdict on the best ones.
+
+            settings = study.best({"load": "high", "hit": 0.83}).settings
+
+        The settings are the default where no gain is proven. A number belongs to the nearest value of the table. The
+        table is kept in memory: after the first call, a lookup takes microseconds. If the table is older than `max_age`
+        seconds, a thread fetches a new one, and this call still answers from the old one.
+
+        Raises:
+            InvalidInput: a variable is unknown or missing, or its value is not in the table; `data["field"]` names it.
+        """
+        return self._table.lookup(context, max_age)
+
+    def prospects(self, timeout: float = 120.0) -> dict[float, float]:
+        """Return the probability that some configuration is better than the default, by the least gain.
+
+            study.prospects()                                       # {0.05: 0.97, 0.1: 0.91, 0.2: 0.3}
+
+        Gains are shares of the default's value. They say whether it is worth to tune the system further. A worker
+        computes them from 8 finished trials on, one of which has to be the default. The result is empty before that,
+        and for a study with several objectives, outcome constraints or a context.
+
+        Raises:
+            Timeout: no worker has computed them after `timeout` seconds.
+            TrimtabError: the computation failed (`prospects_failed`).
+        """
+        return results.prospects(self._handle, timeout)
+
+    # --- changes of the study
 
     def pause(self, reason: str = "") -> None:
         """Pause the study: it suggests no trials until `resume`, but still accepts results."""
-        self._update(pb.STUDY_STATE_PAUSED, reason)
+        changes.set_state(self._handle, StudyState.PAUSED, reason)
 
     def resume(self) -> None:
         """Resume a paused study."""
-        self._update(pb.STUDY_STATE_ACTIVE, "")
+        changes.set_state(self._handle, StudyState.ACTIVE, "")
 
     def stop(self, reason: str = "") -> None:
         """End the study for good (ABORTED). Agents stop its trials. Its results stay."""
-        self._update(pb.STUDY_STATE_ABORTED, reason)
+        changes.set_state(self._handle, StudyState.ABORTED, reason)
 
     def complete(self, reason: str = "") -> None:
         """End the study as COMPLETED before its budget is used up. Agents stop its trials."""
-        self._update(pb.STUDY_STATE_COMPLETED, reason)
+        changes.set_state(self._handle, StudyState.COMPLETED, reason)
 
     def extend_budget(
         self,
@@ -654,10 +573,8 @@ class Study:
             Conflict: a final check is in progress or the study is ABORTED (`search_over`), or the study has measured
                 its whole space (`space_exhausted`).
         """
-        given = {"max_trials": max_trials, "max_time": max_time, "max_node_hours": max_node_hours}
-        budget, fields = to_budget({key: value for key, value in given.items() if value is not ...})
-        request = pb.ExtendBudgetRequest(study=self.name, budget=budget, fields=fields)
-        self._keep(self._transport.call(self._stub.ExtendBudget, request))
+        limits = {"max_trials": max_trials, "max_time": max_time, "max_node_hours": max_node_hours}
+        changes.extend_budget(self._handle, limits)
 
     def check(
         self,
@@ -689,9 +606,7 @@ class Study:
             Conflict: the search is not over (`search_not_over`), a check with other settings is under way
                 (`check_under_way`), or the study is ABORTED (`invalid_step`).
         """
-        settings = to_final_check(FinalCheck(width, max_trials, level, effects))
-        request = pb.CheckStudyRequest(study=self.name, final_check=settings, request_id=uuid.uuid4().hex)
-        self._keep(self._transport.call(self._stub.CheckStudy, request))
+        changes.check(self._handle, FinalCheck(width, max_trials, level, effects))
 
     def change_space(self, ranges: Mapping[str, object], *, validate_only: bool = False) -> Outside:
         """Change the ranges of parameters while the search runs; return how many trials lie outside.
@@ -711,14 +626,7 @@ class Study:
                 (`parameter_unchangeable`).
             Conflict: the search has ended, or its final check is in progress (`search_over`).
         """
-        request = pb.ChangeSpaceRequest(
-            study=self.name,
-            ranges={name: to_range(f"ranges.{name}", given) for name, given in ranges.items()},
-            validate_only=validate_only,
-        )
-        answer = self._transport.call(self._stub.ChangeSpace, request)
-        self._keep(answer.study)
-        return Outside(answer.finished_outside, answer.running_outside, answer.waiting_outside)
+        return changes.change_space(self._handle, ranges, validate_only)
 
     def edit_space(
         self,
@@ -761,127 +669,35 @@ class Study:
                 it (`parameter_in_use`), or nothing is left to search (`nothing_to_search`).
             Conflict: the search has ended, or its final check is in progress (`search_over`).
         """
-        request = to_edit(self.name, self.spec.space, add=add, remove=remove, fix=fix or {}, free=free)
-        if budget is not None:
-            limits, fields = to_budget(budget)
-            request.budget.CopyFrom(limits)
-            request.budget_fields.CopyFrom(fields)
-        request.validate_only = validate_only
-        request.request_id = request_id or uuid.uuid4().hex
-        answer = self._transport.call(self._stub.EditSpace, request)
-        self._keep(answer.study)
-        return from_earlier_trials(answer.trials)
-
-    def watch(self, timeout: float | None = None) -> Iterator[Change]:
-        """Yield the study with all its trials, then every change, until the study has ended.
-
-            for change in study.watch():
-                print(change.status.finished_count, [trial.number for trial in change.trials])
-
-        It reconnects by itself and misses no change. It also ends if the study is deleted.
-
-        Raises:
-            Timeout: the study had not ended after `timeout` seconds.
-        """
-        seen = 0
-
-        def next_request() -> pb.WatchStudyRequest:
-            return pb.WatchStudyRequest(study=self.name, from_revision=seen)
-
-        until = float("inf") if timeout is None else monotonic() + timeout
-        for event in self._transport.stream(self._stub.WatchStudy, next_request, until=until):
-            seen = event.study.revision
-            self._keep(event.study)
-            status = from_status(event.study)
-            yield Change(status, tuple(from_trial(self.spec.space, trial) for trial in event.trials))
-            # A long history comes in parts, each with the current study: it ends when no newer revision exists.
-            if status.state.finished and seen >= self.refresh().revision:
-                return
-
-    def wait(self, timeout: float | None = None, *, progress: bool = True) -> StudyState:
-        """Wait until the study has ended, and show its progress. For studies whose trials run on agents.
-
-        A line says that the study is paused, or why its trials wait for an agent.
-
-            state = client.create_study(..., component="gcc-flags", application="kernels", max_trials=30).wait()
-
-        Returns:
-            COMPLETED or ABORTED.
-
-        Raises:
-            Timeout: the study had not ended after `timeout` seconds. The study continues.
-        """
-        from trimtab.progress import Progress
-
-        with Progress(self.name, self.spec, enabled=progress) as shown:
-            for change in self.watch(timeout):
-                for trial in change.trials:
-                    shown.update(trial)
-                shown.explain(change.status)
-        return self.state
-
-    def prospects(self, timeout: float = 120.0) -> dict[float, float]:
-        """Return the probability that some configuration is better than the default, by the least gain.
-
-            study.prospects()                                       # {0.05: 0.97, 0.1: 0.91, 0.2: 0.3}
-
-        Gains are shares of the default's value. They say whether it is worth to tune the system further. A worker
-        computes them from 8 finished trials on, one of which has to be the default. The result is empty before that,
-        and for a study with several objectives, outcome constraints or a context.
-
-        Raises:
-            Timeout: no worker has computed them after `timeout` seconds.
-            TrimtabError: the computation failed (`prospects_failed`).
-        """
-        end = monotonic() + timeout
-        while True:
-            answer = self._transport.call(self._stub.GetProspects, pb.GetProspectsRequest(study=self.name))
-            if not answer.computing:
-                break
-            if monotonic() > end:
-                raise Timeout("prospects_not_computed", f"No worker has computed the prospects in {timeout:g} s.")
-            sleep(_POLL_SECONDS)
-        if answer.error:
-            raise TrimtabError("prospects_failed", f"The prospects cannot be computed: {answer.error}")
-        return {one.gain: one.probability for one in answer.prospects}
+        return changes.edit_space(
+            self._handle,
+            add=add,
+            remove=remove,
+            fix=fix,
+            free=free,
+            budget=budget,
+            validate_only=validate_only,
+            request_id=request_id,
+        )
 
     # --- for this package only
 
     @property
     def _address(self) -> str:
         """The address of the service."""
-        return str(self._transport.address)
+        return str(self._handle.transport.address)
 
     def _as_client(self, client_id: str, held: Iterable[int] = (), lease: float | None = LEASE_SECONDS) -> "Study":
         """Return this study for another client, which already holds the trials with the numbers `held`.
 
         Their leases are renewed for `lease` seconds; None: they have none.
         """
-        return Study(self._transport, HeldTrials(self._transport, self.name, client_id, held, lease), self._message)
+        transport = self._handle.transport
+        return Study(transport, HeldTrials(transport, self.name, client_id, held, lease), self._handle.message)
 
     def _before_close(self, last: Callable[[], None]) -> None:
         """Call `last` before the client closes its connection, while the connection still works."""
-        self._transport.before_close(last)
+        self._handle.transport.before_close(last)
 
-    def _metrics(self, metrics: Metrics) -> dict[str, float]:
-        if isinstance(metrics, Mapping):
-            return to_metrics(metrics)
-        names = [objective.metric for objective in self.objectives]
-        if len(names) != 1:
-            raise InvalidInput.of("metrics", metrics, f"a dict with values for {', '.join(names)}")
-        return to_metrics({names[0]: metrics})
-
-    def _update(self, state: pb.StudyState.ValueType, reason: str) -> None:
-        request = pb.UpdateStudyStateRequest(name=self.name, state=state, reason=reason)
-        self._keep(self._transport.call(self._stub.UpdateStudyState, request))
-
-    def _keep(self, message: pb.Study) -> None:
-        if message.spec != self._message.spec:
-            # The property `spec` is computed again at its next use.
-            self.__dict__.pop("spec", None)
-        self._message = message
-        self._exhausted = message.space_exhausted
-
-
-def _number(trial: Trial | int) -> int:
-    return trial.number if isinstance(trial, Trial) else to_int("trial", trial)
+    def _file(self) -> pb.GetStudyFileResponse:
+        return self._handle.call(self._handle.stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name))

@@ -443,7 +443,7 @@ def test_the_pareto_front(client: trimtab.Client, name: str) -> None:
 
 
 def test_trials_come_over_all_pages(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimtab.study.PAGE_SIZE", 3)
+    monkeypatch.setattr("trimtab._internal.study.trials.PAGE_SIZE", 3)
     study.ask(8)
     study.tell(5, 1.0)
     assert [trial.number for trial in study.trials()] == list(range(1, 9))

@@ -1,0 +1,120 @@
+"""Calls about the results of a study: recommendation, verdicts, the table of contexts, prospects."""
+
+import logging
+from collections.abc import Mapping
+from threading import Lock, Thread
+from time import monotonic, sleep
+
+from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.messages.results import (
+    from_context_table,
+    from_pareto_verdict,
+    from_recommendation,
+    from_verdict,
+)
+from trimtab._internal.study.handle import StudyHandle
+from trimtab.context import ContextRow, ContextTable
+from trimtab.errors import Conflict, NotFound, Timeout, TrimtabError
+from trimtab.method import ParetoVerdict, Recommendation, Verdict
+from trimtab.trial import Trial
+
+logger = logging.getLogger("trimtab")
+
+# Between two looks at what a worker computes.
+_POLL_SECONDS = 0.5
+
+
+def verdict(study: StudyHandle) -> Verdict | None:
+    """Return the verdict on a study with one objective; None without a result."""
+    answer = _best(study)
+    return from_verdict(answer.verdict) if answer.HasField("verdict") else None
+
+
+def pareto_verdict(study: StudyHandle) -> ParetoVerdict | None:
+    """Return the verdict on a study with several objectives; None before its final check is over."""
+    answer = _best(study)
+    return from_pareto_verdict(answer.pareto_verdict) if answer.HasField("pareto_verdict") else None
+
+
+def recommendation(study: StudyHandle) -> Recommendation | None:
+    """Return the recommended configuration; None with several objectives or without a result."""
+    answer = _best(study)
+    return from_recommendation(study.spec.space, answer.recommendation) if answer.HasField("recommendation") else None
+
+
+def best_trials(study: StudyHandle) -> list[Trial]:
+    """Return the best trial or the Pareto set."""
+    return [study.to_trial(trial) for trial in _best(study).trials]
+
+
+def best_trial(study: StudyHandle) -> Trial:
+    """Return the best trial of a study with one objective and no context. Raises NotFound and Conflict."""
+    objectives = study.spec.objectives
+    if len(objectives) > 1:
+        raise Conflict(
+            "several_objectives",
+            f"Study {study.name} has {len(objectives)} objectives, so it has no single best trial:"
+            " use pareto_front() instead.",
+        )
+    if study.spec.context:
+        raise Conflict(
+            "several_contexts",
+            f"The best configuration of study {study.name} depends on the context: use best(context) instead.",
+        )
+    best = best_trials(study)
+    if not best:
+        raise NotFound("no_completed_trial", f"Study {study.name} has no completed trial yet.")
+    return best[0]
+
+
+def context_table(study: StudyHandle) -> ContextTable:
+    """Return the recommendations by context."""
+    return from_context_table(study.name, _best(study))
+
+
+class KeptTable:
+    """The table of a study with a context, which is kept in memory. Thread-safe."""
+
+    def __init__(self, study: StudyHandle) -> None:
+        self._study = study
+        self._table: ContextTable | None = None
+        self._read_at = 0.0
+        self._guard = Lock()
+
+    def lookup(self, context: Mapping[str, object], max_age: float) -> ContextRow:
+        """Return the row of a context. A thread reads a table again that is older than `max_age` seconds."""
+        with self._guard:
+            table = self._table
+            if table is None:
+                table, self._read_at = context_table(self._study), monotonic()
+                self._table = table
+            elif monotonic() - self._read_at > max_age:
+                # Set before the answer, so that one thread reads at a time and a service that is away is not pressed.
+                self._read_at = monotonic()
+                Thread(target=self._read, name="trimtab-table", daemon=True).start()
+        return table.lookup(context)
+
+    def _read(self) -> None:
+        try:
+            self._table = context_table(self._study)
+        except TrimtabError as error:
+            logger.warning("The table of study %s could not be read again: %s", self._study.name, error)
+
+
+def prospects(study: StudyHandle, timeout: float) -> dict[float, float]:
+    """Wait for the probabilities of gains, and return them by gain."""
+    end = monotonic() + timeout
+    while True:
+        answer = study.call(study.stub.GetProspects, pb.GetProspectsRequest(study=study.name))
+        if not answer.computing:
+            break
+        if monotonic() > end:
+            raise Timeout("prospects_not_computed", f"No worker has computed the prospects in {timeout:g} s.")
+        sleep(_POLL_SECONDS)
+    if answer.error:
+        raise TrimtabError("prospects_failed", f"The prospects cannot be computed: {answer.error}")
+    return {one.gain: one.probability for one in answer.prospects}
+
+
+def _best(study: StudyHandle) -> pb.GetBestTrialsResponse:
+    return study.call(study.stub.GetBestTrials, pb.GetBestTrialsRequest(study=study.name))
