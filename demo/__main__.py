@@ -20,7 +20,7 @@ from rich.table import Table
 import trimtab
 from demo.flags import added_flags
 from demo.parts import ROOT, WORKLOADS, Addresses, PartError, Parts
-from trimtab.cli.output import quantity
+from trimtab.cli.quantities import quantity
 from trimtab.progress import Progress
 from trimtab.study import Study
 

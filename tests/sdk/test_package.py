@@ -26,6 +26,10 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded("import trimtab") == []
 
 
+def test_the_command_line_loads_no_grpc_before_a_command_needs_it() -> None:
+    assert set(loaded("import trimtab.cli.main")) == {"typer", "rich"}
+
+
 def test_a_client_needs_neither_the_command_line_nor_numbers() -> None:
     statement = "import trimtab; trimtab.Client('127.0.0.1:1', 't')"
     assert set(loaded(statement)) == {"grpc", "google.protobuf"}

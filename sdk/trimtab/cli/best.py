@@ -7,7 +7,8 @@ import typer
 from rich.text import Text
 
 from trimtab.cli.connection import connect
-from trimtab.cli.output import certain, doubts, expected, out, print_json, say, shown, table
+from trimtab.cli.output import out, print_json, say, shown, table
+from trimtab.cli.results import certain, doubts, expected
 from trimtab.fleet import BestSettings
 from trimtab.objective import Maximize
 

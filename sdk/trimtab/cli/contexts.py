@@ -19,7 +19,8 @@ from trimtab.cli.context_controller import (
     context_of_command,
     settings_to_command,
 )
-from trimtab.cli.output import print_contexts, say, to_json
+from trimtab.cli.output import say, to_json
+from trimtab.cli.results import print_contexts
 from trimtab.context import ContextTable
 from trimtab.errors import InvalidInput
 

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from trimtab.cli.output import print_best, say
+from trimtab.cli.output import say
+from trimtab.cli.results import print_best
 from trimtab.errors import Timeout
 from trimtab.spec import StudyState
 

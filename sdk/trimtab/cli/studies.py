@@ -16,7 +16,9 @@ from trimtab.cli import configuration, output
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
 from trimtab.cli.following import follow
-from trimtab.cli.output import out, print_best, print_json, say, table
+from trimtab.cli.output import out, print_json, say, table
+from trimtab.cli.results import goals, print_best, say_start
+from trimtab.cli.study_json import full_json, result_json, study_json, trial_json
 from trimtab.cli.submission import create, load
 from trimtab.errors import InvalidInput
 
@@ -53,9 +55,9 @@ def create_study(
     """Create a study from a file. Its trials run on agents, or in a program that asks and tells."""
     with connect() as client:
         study = create(client, load(client, file, name), name=name, load_if_exists=load_if_exists)
-    output.say_start(study)
+    say_start(study)
     if as_json:
-        print_json(output.study_json(study))
+        print_json(study_json(study))
     else:
         typer.echo(study.name)
 
@@ -73,7 +75,7 @@ def list_studies(
     with connect() as client:
         studies = client.list_studies(states=state or [], name_prefix=prefix, component=component)
     if as_json:
-        print_json([output.study_json(study) for study in studies])
+        print_json([study_json(study) for study in studies])
         return
     if not studies:
         say("No studies match.")
@@ -86,7 +88,7 @@ def list_studies(
             Text(study.name),
             study.state,
             finished,
-            Text(output.goals(study)),
+            Text(goals(study)),
             output.shown(study.status.created_at or ""),
         )
     out.print(shown)
@@ -98,12 +100,12 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
     with connect() as client:
         study = client.get_study(name)
         if as_json:
-            print_json({**output.study_json(study), "spec": study.file_content(), **output.result_json(study)})
+            print_json({**study_json(study), "spec": study.file_content(), **result_json(study)})
             return
         spec, status = study.spec, study.status
         rows = {
             "state": f"{status.state}: {status.reason}" if status.reason else status.state,
-            "objectives": output.goals(study),
+            "objectives": goals(study),
             "algorithm": _algorithm(study),
             "trials": f"{status.finished_count} of {status.trial_count} finished",
             "resampling": spec.resampling.name if spec.resampling else "none",
@@ -167,8 +169,8 @@ def watch_study(
         study = client.get_study(name)
         if as_json:
             for change in study.watch():
-                trials = [output.trial_json(trial) for trial in change.trials]
-                output.print_json_line({**output.study_json(study), "trials": trials})
+                trials = [trial_json(trial) for trial in change.trials]
+                output.print_json_line({**study_json(study), "trials": trials})
         else:
             follow(study)
 
@@ -414,7 +416,7 @@ def export_study(
     with connect() as client:
         study = client.get_study(name)
         trials = study.trials()
-        whole = output.full_json(study, trials) if form is Format.JSON else None
+        whole = full_json(study, trials) if form is Format.JSON else None
     if whole is not None:
         text = output.to_json(whole) + "\n"
     else:

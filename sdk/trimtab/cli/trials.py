@@ -9,7 +9,8 @@ from rich.text import Text
 import trimtab
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
-from trimtab.cli.output import out, print_json, say, shown, table, trial_json
+from trimtab.cli.output import out, print_json, say, shown, table
+from trimtab.cli.study_json import trial_json
 from trimtab.objective import Objective
 
 if TYPE_CHECKING:

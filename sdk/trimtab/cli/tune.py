@@ -10,9 +10,10 @@ import trimtab
 from trimtab import predictions, similar
 from trimtab.cli import output
 from trimtab.cli.following import TIMED_OUT, follow, interrupted
+from trimtab.cli.results import say_start
+from trimtab.cli.study_json import result_json, study_json
 from trimtab.cli.submission import create, load
 from trimtab.errors import Conflict, InvalidInput, Timeout
-from trimtab.study import Study
 
 _ENDED = "The study has ended before it was compared with earlier studies."
 
@@ -91,7 +92,7 @@ def tune(
         if like_earlier:
             similar.check(described.spec)
         study = create(client, described, name=name, load_if_exists=load_if_exists)
-        output.say_start(study)
+        say_start(study)
         if predict is not None:
             trial = predictions.enqueue_best(study, predict)
             said = "The model predicts nothing." if trial is None else f"The model's best is trial {trial.number}."
@@ -101,7 +102,7 @@ def tune(
         left = _begin_like_earlier(client, study, timeout) if like_earlier else timeout
         if detach:
             if as_json:
-                output.print_json(output.study_json(study))
+                output.print_json(study_json(study))
             else:
                 typer.echo(study.name)
             return
@@ -114,15 +115,15 @@ def tune(
             state = study.wait(left, progress=False)
         except Timeout:
             state, code = study.state, TIMED_OUT
-        result = output.result_json(study)
-        output.print_json({**output.study_json(study), **result})
+        result = result_json(study)
+        output.print_json({**study_json(study), **result})
         if code == 0 and (state is not trimtab.StudyState.COMPLETED or not result["best"]):
             code = 1
         if code:
             raise typer.Exit(code)
 
 
-def _begin_like_earlier(client: trimtab.Client, study: Study, timeout: float | None) -> float | None:
+def _begin_like_earlier(client: trimtab.Client, study: "trimtab.Study", timeout: float | None) -> float | None:
     """Enqueue what the most similar earlier studies have found, as soon as the default has a result.
 
     Return the seconds of the timeout that are left.
@@ -146,7 +147,7 @@ def _is_result_of_default(trial: trimtab.Trial) -> bool:
     return trial.origin == "default" and trial.state is trimtab.TrialState.COMPLETED
 
 
-def _enqueue_like_earlier(client: trimtab.Client, study: Study) -> None:
+def _enqueue_like_earlier(client: trimtab.Client, study: "trimtab.Study") -> None:
     described = study.spec.execution
     assert described is not None  # similar.check
     found = similar.neighbours(study, client.list_studies(component=described.component))

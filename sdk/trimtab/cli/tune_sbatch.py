@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trimtab
-from trimtab.cli import output, script_component
-from trimtab.cli.output import print_best, say
+from trimtab.cli import script_component
+from trimtab.cli.output import say
+from trimtab.cli.results import print_best, say_start
 from trimtab.cli.script_component import ScriptComponent
 from trimtab.cli.script_trials import JobFailed, ScriptTrials
 from trimtab.errors import Conflict, InvalidInput
@@ -152,7 +153,7 @@ def tune_sbatch(
                 description=f"The batch script {script.name}.",
                 load_if_exists=True,
             )
-            output.say_start(study)
+            say_start(study)
             say(f"Study {study.name}")
             _run(study, jobs, parallel)
             status = study.refresh()

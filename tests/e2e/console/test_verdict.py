@@ -21,7 +21,7 @@ from service.tuner.verdict import Finding
 from tests.factories.browser import NEEDS_BROWSER
 from tests.factories.console import Rest
 from tests.factories.service import EmbeddedService, wait_for
-from trimtab.cli.output import quantity
+from trimtab.cli.quantities import quantity
 
 pytestmark = NEEDS_BROWSER
 

@@ -18,7 +18,8 @@ from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell, tune_file
 from tests.sdk.conftest import make_study
 from tests.sdk.hand import agent
-from trimtab.cli.output import certain, quantity
+from trimtab.cli.quantities import quantity
+from trimtab.cli.results import certain
 from trimtab.study import Study
 
 

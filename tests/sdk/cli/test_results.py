@@ -4,6 +4,7 @@ import pytest
 from rich.console import ConsoleDimensions
 
 from trimtab.cli import output
+from trimtab.cli.results import _print_effects, certain
 from trimtab.method import Effects, ParameterEffect, SmallestConfiguration, Verdict, VerdictLevel
 
 LONG = "max_parallel_workers_per_gather"
@@ -29,7 +30,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("narrow")
 def test_names_are_whole_at_80_columns_and_only_changes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    output._print_effects(EFFECTS)
+    _print_effects(EFFECTS)
     shown = capsys.readouterr().out
     heading, _, rest = shown.partition("\n")
     assert heading == f"Changes that matter: {EFFECTS.text}"
@@ -45,6 +46,6 @@ def test_names_are_whole_at_80_columns_and_only_changes_are_listed(capsys: pytes
 
 def test_the_word_proven_is_printed_with_a_proven_gain() -> None:
     found = Verdict("faster by 12 % (95 %: 9 to 15)", VerdictLevel.PROVEN, 1.0, 10, 1.2, 10, 0.12, 0.09, 0.15, 20)
-    assert output.certain(found) == "proven: faster by 12 % (95 %: 9 to 15)"
+    assert certain(found) == "proven: faster by 12 % (95 %: 9 to 15)"
     unknown = Verdict("not yet known: ...", VerdictLevel.UNKNOWN, 1.0, 1, None, 0, None, None, None, 0)
-    assert output.certain(unknown) == "not yet known: ..."
+    assert certain(unknown) == "not yet known: ..."

@@ -1,0 +1,23 @@
+"""Values of metrics with their units."""
+
+import math
+
+from trimtab.objective import Objective
+
+_SECONDS = ("s", "sec", "second", "seconds")
+_SMALLER = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def quantity(value: float, objective: Objective) -> str:
+    """Return a value with its unit as the console shows it (`formatMetric`): less than a second in ms, µs or ns."""
+    unit = objective.unit or ("s" if objective.metric in _SECONDS else "")
+    if unit in _SECONDS:
+        scale, unit = next((one for one in _SMALLER if abs(value) >= one[0]), _SMALLER[0])
+        value /= scale
+    return f"{_digits(value)} {unit}".rstrip()
+
+
+def _digits(value: float) -> str:
+    """Return a value with four digits, and never fewer than left of the point."""
+    whole = 0 if value == 0 or not math.isfinite(value) else math.floor(math.log10(abs(value))) + 1
+    return f"{value:.{max(4, min(whole, 9))}g}"
