@@ -1,8 +1,9 @@
-"""The only way to tenant-owned rows.
+"""The way to rows that tenants own. Statements of asks and tells, whose SQL is built once, are in statements.py.
 
-Nothing else in the service uses a model's manager or opens a cursor, so one file separates the tenants. They are
-separated twice: every query here names its tenant, and PostgreSQL shows no other tenant's rows
-(cursor.py, protection.py).
+These two modules send all statements about such rows, and cursor.py carries them out. No other module uses the manager
+of these rows' models or opens a cursor for them; tests/unit/tenancy/test_access.py lists the modules that use the
+database for something else. The tenants are separated twice: every query names its tenant, and PostgreSQL shows no
+other tenant's rows (cursor.py, protection.py).
 """
 
 from __future__ import annotations

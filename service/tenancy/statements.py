@@ -1,7 +1,8 @@
 """The statements of asks and tells, whose SQL is built once.
 
 Django builds a query again each time, which takes several times as long as to send it and read the answer. All other
-queries go through `access.rows`. Every statement here names the tenant itself.
+queries go through `access.rows`. Every statement here names the tenant itself, and goes out with the writes that wait
+(cursor.py).
 """
 
 from __future__ import annotations
