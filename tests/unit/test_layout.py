@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.conftest import FOLDERS, LONGEST_FIRST, TOGETHER
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("service", "trimtab", "trimtab_agent", "trimtab_components")
 ROOMS = ("agents", "demo", "deploy", "migrations", "proto", "sdk", "service", "tests", "web")
 
 
@@ -42,3 +45,28 @@ def test_every_room_of_the_repository_has_a_readme() -> None:
 
 def test_the_folders_and_files_that_the_test_configuration_names_exist() -> None:
     assert not [path for path in (*FOLDERS, *TOGETHER, *LONGEST_FIRST) if not (ROOT / path).exists()]
+
+
+@cache
+def imports() -> grimp.ImportGraph:
+    """Return all imports of files, also those within functions and for the type checker."""
+    return grimp.build_graph(*PACKAGES, cache_dir=None)
+
+
+def test_no_two_files_import_each_other_also_not_through_others() -> None:
+    graph = imports()
+    assert {name.split(".")[0] for name in graph.modules} == set(PACKAGES)
+    circles = [
+        " -> ".join([importer, *chain])
+        for importer in sorted(graph.modules)
+        for imported in sorted(graph.find_modules_directly_imported_by(importer))
+        if (chain := graph.find_shortest_chain(imported, importer))
+    ]
+    assert not circles, "\n".join(circles)
+
+
+def test_record_linkage_imports_core_alone() -> None:
+    graph, place = imports(), "service.matching.linkage"
+    found = {one for name in graph.find_descendants(place) for one in graph.find_modules_directly_imported_by(name)}
+    assert found
+    assert [one for one in sorted(found) if not one.startswith((f"{place}.", "service.core."))] == []

@@ -30,7 +30,7 @@ import numpy as np
 
 from service.algorithms.classic.heuristic import Heuristic, Record, ranked
 from service.algorithms.classic.operators import Genetics
-from service.algorithms.part import seeded
+from service.algorithms.designs.part import seeded
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
 from service.core.trial import TrialRecord

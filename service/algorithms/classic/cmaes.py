@@ -31,7 +31,7 @@ import numpy as np
 from cmaes import CatCMAwM
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.part import FixedKey, Part, fixed_key, fixed_of, seeded
+from service.algorithms.designs.part import FixedKey, Part, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue

@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.classic.operators import Genetics
+from service.algorithms.designs.part import FixedKey, fixed_key, fixed_of, seeded
 from service.algorithms.designs.sequences import Random
-from service.algorithms.part import FixedKey, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue

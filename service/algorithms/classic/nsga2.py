@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from service.algorithms.classic.heuristic import Heuristic, Record
 from service.algorithms.classic.operators import Genetics
-from service.algorithms.part import seeded
+from service.algorithms.designs.part import seeded
 from service.core.encoding import FloatArray
 from service.core.space import Configuration
 from service.core.trial import TrialRecord

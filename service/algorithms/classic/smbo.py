@@ -33,7 +33,7 @@ from scipy.special import ndtr
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.classic.forest import Forest
-from service.algorithms.part import FixedKey, Part, coordinates, fixed_key, fixed_of, seeded
+from service.algorithms.designs.part import FixedKey, Part, coordinates, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue

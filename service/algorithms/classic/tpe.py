@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.part import FixedKey, Part, fixed_key, fixed_of, seeded
+from service.algorithms.designs.part import FixedKey, Part, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue

@@ -19,7 +19,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.part import FixedKey, Part, fixed_key, fixed_of, seeded
+from service.algorithms.designs.part import FixedKey, Part, fixed_key, fixed_of, seeded
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 from service.core.parameters import CategoricalParameter, Scalar

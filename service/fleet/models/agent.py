@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Value
@@ -11,9 +11,6 @@ from django.db.models.functions import Now
 
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
-
-if TYPE_CHECKING:
-    from service.fleet.models.lease import Lease
 
 
 class Agent(TenantOwned):
@@ -38,7 +35,7 @@ class Agent(TenantOwned):
 
     # Not columns. `database_time` is set for the agent that makes a call. Selectors set the others: the open leases
     # with their trials and studies, their number, and whether the agent has made a call within the time of a lease.
-    running: list[Lease]
+    running: Sequence[TenantOwned]
     busy: int
     online: bool
     database_time: datetime

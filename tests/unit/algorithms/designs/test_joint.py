@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from service.algorithms import registry
 from service.algorithms.designs.joint import fraction
-from service.algorithms.part import Part, coordinates
+from service.algorithms.designs.part import Part, coordinates
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import InvalidInput
