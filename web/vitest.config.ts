@@ -7,5 +7,5 @@ export default defineConfig({
   plugins: [macros(), lingui()],
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
   // Milliseconds: a test that takes longer hangs, even on a busy machine.
-  test: { include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/texts.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/setup.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
 });

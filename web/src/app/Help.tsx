@@ -3,7 +3,6 @@ import { useRouterState } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Button } from "@/components/Button";
 import { Popover } from "@/components/Popover";
-import { documentation } from "./documentation";
 import styles from "./Shell.module.css";
 
 /** A button, and the key "?", that open the shortcuts and the documentation of this page. */
@@ -71,4 +70,28 @@ function Shortcut({ keys, text }: { keys: string; text: string }) {
       <dd>{text}</dd>
     </div>
   );
+}
+
+/** The page of the documentation for each page of the console, by the route. A test checks that the site has each. */
+const PAGES: Record<string, string> = {
+  "/": "/docs/tutorials/first-study.html",
+  "/studies": "/docs/tutorials/first-study.html",
+  "/studies/$name": "/docs/explanation/final-check.html",
+  "/studies/$name/trials/$number": "/docs/explanation/one-tell.html",
+  "/studies/$name/report": "/docs/explanation/final-check.html#the-verdict",
+  "/compare": "/docs/how-to/noisy-systems.html",
+  "/new": "/docs/reference/study-files.html",
+  "/batch-script": "/docs/how-to/sbatch-file.html",
+  "/components": "/docs/how-to/write-component.html",
+  "/components/$name": "/docs/reference/component-files.html",
+  "/write-component": "/docs/reference/component-files.html",
+  "/agents": "/docs/how-to/many-machines.html",
+  "/matching": "/docs/how-to/matching.html",
+  "/matching/records/$id": "/docs/explanation/matching.html",
+  "/administration": "/docs/explanation/tenancy.html",
+};
+
+/** Return the address of the documentation's page for a route; its first page for any other route. */
+function documentation(route: string): string {
+  return PAGES[route] ?? "/docs/";
 }

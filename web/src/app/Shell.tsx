@@ -1,17 +1,16 @@
 import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { CatchBoundary, Link, Outlet, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useState, type ReactNode } from "react";
+import { lazy, Suspense, useEffect, useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
 import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
+import { changes, KINDS, Paced, type Kind } from "@/lib/changes";
 import { part } from "@/lib/chunks";
 import { sessionQuery, useMay } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
-import { usePalette } from "./palette/usePalette";
 import { queries } from "./queries";
-import { useLiveLists } from "./useLiveLists";
 import styles from "./Shell.module.css";
 
 const Palette = lazy(() => part(() => import("./palette/Palette")));
@@ -163,4 +162,43 @@ function SignOutButton() {
       {t`Sign out`}
     </Button>
   );
+}
+
+// Milliseconds: the least time between two requests for the same list, whatever the rate of changes.
+const PAUSE = 2000;
+
+/** Refetch the shown lists of studies, agents and components when the service reports that they have changed. */
+function useLiveLists(): void {
+  const queries = useQueryClient();
+  useEffect(() => {
+    const refetches = new Map(KINDS.map((kind) => [kind, new Paced(() => refetch(queries, kind), PAUSE)]));
+    const stream = changes((kinds) => {
+      for (const kind of kinds) refetches.get(kind)?.ask();
+    });
+    stream.start();
+    return () => {
+      stream.stop();
+      for (const paced of refetches.values()) paced.stop();
+    };
+  }, [queries]);
+}
+
+/** Refetch the shown queries of a kind; their keys begin with its name. The facets of studies have their own interval. */
+function refetch(queries: QueryClient, kind: Kind): Promise<unknown> {
+  return queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] === kind && queryKey[1] !== "facets" });
+}
+
+/** Return whether the palette is open, and a setter. Ctrl-K or ⌘K toggles it, wherever the focus is. */
+function usePalette(): [boolean, (open: boolean) => void] {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    function press(event: KeyboardEvent) {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      setOpen((before) => !before);
+    }
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+  return [open, setOpen];
 }

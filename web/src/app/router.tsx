@@ -7,7 +7,7 @@ import { sessionQuery } from "@/lib/session";
 import { administrationSearch, compareSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, tableSearch, writeComponentSearch } from "./addresses";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
-import { NotFound } from "./routes/NotFound";
+import { NotFound } from "@/app/routes/Failure";
 import { SignInPage } from "./routes/SignInPage";
 import { Shell } from "./Shell";
 

@@ -1,11 +1,11 @@
 import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import type { EChartsType } from "echarts/core";
-import { createContext, useContext, useEffect, useRef, useState } from "react";
-import { saveText } from "@/lib/save";
+import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from "react";
+import { saveText } from "@/lib/browser";
 import { Button } from "./Button";
-import { usePalette, type Palette } from "./palette";
 import styles from "./Chart.module.css";
+import { usePalette, type Palette } from "./palette";
 
 interface Props {
   /** A description of the chart, for screen readers. */
@@ -116,4 +116,9 @@ interface Interval {
 function intervals(chart: EChartsType): Interval[] {
   const { dataZoom = [] } = chart.getOption() as { dataZoom?: Interval[] };
   return dataZoom.map(({ start, end, startValue, endValue }) => ({ start, end, startValue, endValue }));
+}
+
+/** The legend of a plot, with an item for each kind of mark. */
+export function Legend({ children }: { children: ReactNode }) {
+  return <ul className={styles.legend}>{children}</ul>;
 }

@@ -1,6 +1,9 @@
 import { Command } from "cmdk";
+import { useState, type ReactNode } from "react";
+import { Button } from "./Button";
 import choices from "./Choices.module.css";
 import styles from "./Finder.module.css";
+import { Popover } from "./Popover";
 
 interface Props {
   /** The accessible name of the search field. */
@@ -38,5 +41,28 @@ export function Finder({ label, placeholder, list, text, onText, offers, none, e
         ))}
       </Command.List>
     </Command>
+  );
+}
+
+interface AddButtonProps {
+  text: string;
+  /** The accessible name of the panel. */
+  label: string;
+  onAdd: (name: string) => void;
+  /** Renders the choice, which calls `add`. */
+  children: (add: (name: string) => void) => ReactNode;
+}
+
+/** A button that opens a choice. The choice closes when something is chosen. */
+export function AddButton({ text, label, onAdd, children }: AddButtonProps) {
+  const [open, setOpen] = useState(false);
+  function add(name: string) {
+    setOpen(false);
+    onAdd(name);
+  }
+  return (
+    <Popover trigger={<Button small>{text}</Button>} label={label} open={open} onOpenChange={setOpen} align="start">
+      {children(add)}
+    </Popover>
   );
 }

@@ -1,8 +1,8 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "./Button";
 import type { Invocation as Data } from "@/lib/api/client";
-import { quoted } from "@/lib/shell";
+import { quoted } from "@/lib/words";
 import styles from "./Invocation.module.css";
 
 const STEPS: Record<string, MessageDescriptor> = { build: msg`Build`, header: msg`Before each run`, command: msg`Command line` };

@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { changes, KINDS, type Kind } from "./changes";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { changes, KINDS, Paced, type Kind } from "./changes";
 import type { LiveStream } from "./stream";
 
 class Stream extends EventTarget {
@@ -83,4 +83,41 @@ test("closes the connection of a hidden page, and reports all kinds when the pag
   last().send("ready");
   expect(streams).toHaveLength(2);
   expect(reported).toEqual([[...KINDS]]);
+});
+
+describe("a paced task", () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  test("runs the first request at once, and all requests during a run as one more run", async () => {
+    let runs = 0;
+    const paced = new Paced(() => Promise.resolve((runs += 1)), 2000);
+    for (let asked = 0; asked < 50; asked += 1) paced.ask();
+    expect(runs).toBe(1);
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(runs).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(runs).toBe(2);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(runs).toBe(2);
+    paced.ask();
+    expect(runs).toBe(3);
+  });
+
+  test("goes on after a failure, and ends when it is stopped", async () => {
+    let runs = 0;
+    const paced = new Paced(() => {
+      runs += 1;
+      return Promise.reject(new Error("away"));
+    }, 10);
+    paced.ask();
+    await vi.advanceTimersByTimeAsync(20);
+    paced.ask();
+    expect(runs).toBe(2);
+    paced.stop();
+    paced.ask();
+    await vi.advanceTimersByTimeAsync(20);
+    paced.ask();
+    expect(runs).toBe(2);
+  });
 });

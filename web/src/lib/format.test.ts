@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "./format";
+import { ApiError } from "@/lib/api/client";
+import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf, writtenTimes } from "./format";
 
 describe("formatNumber", () => {
   it.each([
@@ -96,5 +97,23 @@ describe("times", () => {
     expect(formatAgo(new Date("2026-01-02T11:59:55Z"), now)).toBe("just now");
     expect(formatAgo(new Date("2026-01-02T11:56:00Z"), now)).toBe("4 min ago");
     expect(formatAgo(new Date("2025-12-25T12:00:00Z"), now)).toBe("8 days ago");
+  });
+});
+
+function refused(data: Record<string, unknown>): ApiError {
+  return new ApiError("budget.max_seconds: 60 is not allowed. Use more than the 65 s spent, or null.", "invalid_argument", 400, data);
+}
+
+describe("writtenTimes", () => {
+  it("uses the unit of the field, and names no value that the service refuses", () => {
+    expect(writtenTimes(refused({ above: 65 }), { symbol: "m", seconds: 60 })).toBe("more than 1.09m");
+    expect(writtenTimes(refused({ above: 0, at_most: 316_224_000 }), { symbol: "", seconds: 60 })).toBe("more than 0, at most 5,270,400");
+    expect(writtenTimes(refused({ above: 3600, at_most: 5000 }), { symbol: "h", seconds: 3600 })).toBe("more than 1h, at most 1.38h");
+  });
+
+  it("is undefined for other errors", () => {
+    expect(writtenTimes(refused({ field: "budget.max_trials" }), { symbol: "m", seconds: 60 })).toBeUndefined();
+    expect(writtenTimes(new Error("no"), { symbol: "m", seconds: 60 })).toBeUndefined();
+    expect(writtenTimes(null, { symbol: "m", seconds: 60 })).toBeUndefined();
   });
 });

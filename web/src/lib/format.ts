@@ -1,6 +1,6 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import type { ListedStudy, ObjectiveProgress, Scalar, SummarisedObjective } from "./api/client";
+import { ApiError, type ListedStudy, type ObjectiveProgress, type Scalar, type SummarisedObjective } from "@/lib/api/client";
 
 const MINUS = "\u2212";
 const THIN = "\u202f";
@@ -160,4 +160,25 @@ export function formatTime(time: Date): string {
 /** Format the day of a time in the viewer's time zone. */
 export function formatDay(time: Date): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }).format(time);
+}
+
+/**
+ * Return the durations that the service allows, from its refusal of one, in the unit of the field: "more than 1.09m, at most 52m".
+ * Undefined if the error is about something else.
+ */
+export function writtenTimes(error: Error | null, { symbol, seconds }: { symbol: string; seconds: number }): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const { above, at_most: most } = error.data;
+  if (typeof above !== "number") return undefined;
+  // Rounded towards values that are certainly allowed.
+  const low = `${formatNumber(Math.ceil((100 * above) / seconds) / 100, 6)}${symbol}`;
+  if (typeof most !== "number") return t`more than ${low}`;
+  const high = `${formatNumber(Math.floor((100 * most) / seconds) / 100, 6)}${symbol}`;
+  return t`more than ${low}, at most ${high}`;
+}
+
+/** Format a number of configurations that is given as text, since it may exceed the range of numbers. */
+export function formatConfigurations(size: string): string {
+  const digits = formatDigits(size);
+  return plural(Number(size), { one: `${digits} configuration`, other: `${digits} configurations` });
 }

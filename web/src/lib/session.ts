@@ -1,4 +1,5 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useRef } from "react";
 import { api, unwrap } from "@/lib/api/client";
 
 /** The session; an ApiError of status 401 if nobody is signed in. */
@@ -23,4 +24,16 @@ export function useServer(): string {
 
 export function serverAt({ hostname, port, protocol }: Pick<Location, "hostname" | "port" | "protocol">, grpcPort: number): string {
   return `${hostname}:${grpcPort || port || (protocol === "https:" ? 443 : 80)}`;
+}
+
+type Mutate<Input> = (input: Input, options: { onSuccess?: () => void; onSettled: () => void }) => void;
+
+/** Return a `mutate` that ignores calls while one is running. A second click can arrive before its button is disabled. */
+export function useOneAtATime<Input>(mutate: Mutate<Input>): (input: Input, onSuccess?: () => void) => void {
+  const working = useRef(false);
+  return (input, onSuccess = () => undefined) => {
+    if (working.current) return;
+    working.current = true;
+    mutate(input, { onSuccess, onSettled: () => (working.current = false) });
+  };
 }

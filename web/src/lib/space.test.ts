@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { makeStudy } from "@/testing/factories";
-import { present } from "./space";
+import { formatValue } from "./format";
+import { present, titled, unitsOf } from "./space";
 
 const { spec } = makeStudy();
 const space = {
@@ -29,4 +30,15 @@ it("leaves out configurations with another value of a removed or fixed parameter
   expect(present(space, { x: 0.5, n: 5, level: "O2" })).toBeNull();
   expect(present(space, { x: 0.5, n: 4, level: "O3" })).toBeNull();
   expect(present(space, { x: 1.5, n: 4, level: "O2" })).toBeNull();
+});
+
+it("is shown after a name, and after a value where one stands alone", () => {
+  const units = unitsOf([
+    { name: "cache", type: "int", unit: "MiB" },
+    { name: "threads", type: "int" },
+  ]);
+  expect(units).toEqual({ cache: "MiB" });
+  expect([titled("cache", units.cache), titled("threads", units.threads)]).toEqual(["cache (MiB)", "threads"]);
+  expect([formatValue(4096, units.cache), formatValue(8, units.threads)]).toEqual(["4096\u202fMiB", "8"]);
+  expect(formatValue(undefined, "MiB")).toBe("—");
 });

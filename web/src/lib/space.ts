@@ -1,4 +1,4 @@
-import type { Configuration, Parameter, Scalar, Study } from "./api/client";
+import type { Configuration, Parameter, Scalar, Study } from "@/lib/api/client";
 import { isInside } from "./scale";
 
 /** The parts of a study that say how the configuration of an earlier trial counts now. */
@@ -26,4 +26,16 @@ function isActive({ condition }: Parameter, all: readonly Parameter[], values: R
   const parent = all.find(({ name }) => name === condition.parent);
   const value = values[condition.parent];
   return parent !== undefined && value !== undefined && (condition.values as Scalar[]).includes(value) && isActive(parent, all, values);
+}
+
+/** The units of parameters by their names; a parameter without a unit has no entry. */
+export type Units = Readonly<Record<string, string>>;
+
+export function unitsOf(parameters: readonly Parameter[]): Units {
+  return Object.fromEntries(parameters.flatMap(({ name, unit }) => (unit === undefined || unit === "" ? [] : [[name, unit]])));
+}
+
+/** Return the name of a parameter with its unit, for the heads of tables and axes, where values stand without one. */
+export function titled(name: string, unit: string | undefined): string {
+  return unit === undefined || unit === "" ? name : `${name} (${unit})`;
 }

@@ -5,18 +5,19 @@ import { useLocation, useNavigate, useParams, type LinkProps } from "@tanstack/r
 import { Command } from "cmdk";
 import { Dialog as Radix } from "radix-ui";
 import { useDeferredValue, useState } from "react";
+import { MATCHING_TABS, tabsOf } from "@/app/addresses";
+import { MATCHING_TITLES, TITLES } from "@/app/titles";
 import { stateText } from "@/components/Badge";
 import choices from "@/components/Choices.module.css";
+import { Problem } from "@/components/Message";
 import { componentsQuery } from "@/features/components/api";
-import { studiesQuery, studyQuery } from "@/features/studies/api";
+import { studiesQuery, studyQuery, useUpdateState } from "@/features/studies/api";
 import { StopDialog } from "@/features/studies/StopDialog";
+import type { Study } from "@/lib/api/client";
 import { useMay } from "@/lib/session";
 import { setTheme, type Theme } from "@/lib/theme";
-import { MATCHING_TABS, tabsOf } from "../addresses";
-import { MATCHING_TITLES, TITLES } from "../titles";
-import { meantBy, namesNone, score } from "./commands";
+import { meantBy, namesNone, score, STUDY_COMMANDS, valueOf, type StudyCommand } from "./commands";
 import styles from "./Palette.module.css";
-import { StateCommands } from "./StateCommands";
 
 /** A search over pages, studies (by any part of their names), actions on studies, components and themes. */
 export default function Palette({ onClose }: { onClose: () => void }) {
@@ -150,5 +151,35 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>
+  );
+}
+
+interface Props {
+  study: Pick<Study, "name" | "state">;
+  onDone: () => void;
+  /** Called when the study is to be stopped, which needs a confirmation. */
+  onStop: (name: string) => void;
+  /** Given when the user has not named the study: a chosen command is first written out in full. */
+  onUnnamed?: ((text: string) => void) | undefined;
+}
+
+/** Offer the commands that the study's state allows: pause, resume and stop. A study that has ended allows none. */
+function StateCommands({ study: { name, state }, onDone, onStop, onUnnamed }: Props) {
+  const update = useUpdateState(name);
+  function run({ to, text }: StudyCommand) {
+    if (to === null) onStop(name);
+    else if (onUnnamed !== undefined) onUnnamed(text(name));
+    // The command may leave the list before the answer arrives, and then the callbacks of `mutate` are not called.
+    else update.mutateAsync(to).then(onDone, () => undefined);
+  }
+  return (
+    <>
+      {STUDY_COMMANDS.filter(({ from }) => from.includes(state)).map((command) => (
+        <Command.Item key={command.to} value={valueOf(name, command)} disabled={update.isPending} onSelect={() => run(command)}>
+          {command.text(name)}
+        </Command.Item>
+      ))}
+      {update.error === null ? null : <Problem error={update.error} />}
+    </>
   );
 }

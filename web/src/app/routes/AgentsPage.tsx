@@ -9,10 +9,10 @@ import { AgentList } from "@/features/fleet/AgentList";
 import { Enrol } from "@/features/fleet/Enrol";
 import type { Agent } from "@/lib/api/client";
 import { select, type Columns } from "@/lib/conditions";
-import { contains } from "@/lib/contains";
+import { contains } from "@/lib/words";
 import { formatNumber } from "@/lib/format";
 import { useMay, useServer } from "@/lib/session";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/agents");

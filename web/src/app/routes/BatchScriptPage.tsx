@@ -1,6 +1,6 @@
 import { t } from "@lingui/core/macro";
 import { BatchScript } from "@/features/batch/BatchScript";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 export function BatchScriptPage() {

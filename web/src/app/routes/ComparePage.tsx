@@ -13,7 +13,7 @@ import { ComparisonChart } from "@/features/studies/ComparisonChart";
 import { Answers, ConfigurationDifferences, SettingDifferences } from "@/features/studies/Differences";
 import { ApiError, type Comparison } from "@/lib/api/client";
 import { formatList, formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/compare");

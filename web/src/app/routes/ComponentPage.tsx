@@ -14,7 +14,7 @@ import { Files } from "@/features/components/Files";
 import { ApiError, type ComponentDetail } from "@/lib/api/client";
 import { formatList, formatValue } from "@/lib/format";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/components/$name");

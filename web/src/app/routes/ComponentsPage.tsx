@@ -9,9 +9,9 @@ import { componentsQuery } from "@/features/components/api";
 import { ComponentTable } from "@/features/components/ComponentTable";
 import type { Component } from "@/lib/api/client";
 import { select, type Columns } from "@/lib/conditions";
-import { contains } from "@/lib/contains";
+import { contains } from "@/lib/words";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/components");

@@ -1,8 +1,8 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useRouter } from "@tanstack/react-router";
+import { Link, useRouter } from "@tanstack/react-router";
 import { useEffect, type ReactNode } from "react";
-import { Problem } from "@/components/Message";
+import { Empty, Problem } from "@/components/Message";
 import { isUnloaded } from "@/lib/chunks";
 import styles from "./pages.module.css";
 
@@ -41,4 +41,15 @@ function Unloaded({ error }: { error: Error }) {
     location.reload();
   }, [isSuccess]);
   return <Problem error={error} again={() => location.reload()} />;
+}
+
+/** The page of an unknown address. */
+export function NotFound() {
+  return (
+    <main>
+      <Empty title={t`Page not found`}>
+        <Link to="/studies">{t`Go to studies`}</Link>
+      </Empty>
+    </main>
+  );
 }

@@ -15,7 +15,7 @@ import type { Agent, ListedStudy } from "@/lib/api/client";
 import { formatMetric, formatNumber, tunedText, unitOf } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import { FirstSteps } from "../FirstSteps";
 import styles from "./HomePage.module.css";
 import pages from "./pages.module.css";

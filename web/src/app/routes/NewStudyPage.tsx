@@ -8,13 +8,12 @@ import { Loading, Problem } from "@/components/Message";
 import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
 import { cloneQuery } from "@/features/planning/api";
-import { keepDraft, keptDraft, sourceOf } from "@/features/planning/kept";
+import { keepDraft, keptDraft, sourceOf, useDraft } from "@/features/planning/useDraft";
 import { StudyForm } from "@/features/planning/StudyForm";
 import { edit } from "@/features/planning/studyFile";
-import { useDraft } from "@/features/planning/useDraft";
 import { textOf } from "@/lib/values";
 import { studiesQuery } from "@/features/studies/api";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/new");

@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
 import { SignIn } from "@/features/session/SignIn";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 
 const route = getRouteApi("/sign-in");
 

@@ -6,12 +6,12 @@ import { StateBadge } from "@/components/Badge";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { NoteCard } from "@/features/notes/NoteCard";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
-import { useStudyFeed } from "@/features/studies/useStudyFeed";
+import { useStudyFeed } from "@/features/studies/feed";
 import { trialQuery } from "@/features/trials/api";
 import { TrialView } from "@/features/trials/TrialView";
 import { ApiError } from "@/lib/api/client";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
+import { useTitle } from "@/lib/browser";
 
 import styles from "./pages.module.css";
 

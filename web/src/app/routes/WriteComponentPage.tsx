@@ -1,13 +1,12 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi, Link, useBlocker } from "@tanstack/react-router";
 import { useRef } from "react";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { componentQuery, fileQuery } from "@/features/components/api";
 import { WriteComponent } from "@/features/components/WriteComponent";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
-import { useUnsaved } from "../useUnsaved";
+import { useTitle } from "@/lib/browser";
 import styles from "./pages.module.css";
 
 const route = getRouteApi("/signed-in/write-component");
@@ -79,4 +78,12 @@ function Editor(props: { name: string | null; initial: string; after: number }) 
       }}
     />
   );
+}
+
+/** Ask for confirmation before the user leaves a page with unsaved changes. */
+export function useUnsaved(isUnsaved: () => boolean) {
+  useBlocker({
+    shouldBlockFn: () => isUnsaved() && !window.confirm(t`Leave this page? Your changes will be lost.`),
+    enableBeforeUnload: isUnsaved,
+  });
 }

@@ -1,13 +1,12 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useState, type SubmitEvent } from "react";
-import { Button } from "@/components/Button";
-import { CopyButton } from "@/components/CopyButton";
+import { Button, CopyButton } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { CheckField, SelectField, TextField } from "@/components/Field";
 import { Code, Problem } from "@/components/Message";
 import { ApiError } from "@/lib/api/client";
-import { useOneAtATime } from "@/lib/once";
+import { useOneAtATime } from "@/lib/session";
 import { useCreateToken } from "./api";
 
 const MEANINGS: Record<string, MessageDescriptor> = {

@@ -11,11 +11,10 @@ import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { Tenant } from "@/lib/api/client";
 import { select, type Columns } from "@/lib/conditions";
-import { useOneAtATime } from "@/lib/once";
+import { useOneAtATime } from "@/lib/session";
 import { tenantsQuery, useCreateTenant, useDisableTenant, type Limits } from "./api";
 import styles from "./access.module.css";
-import { LIMIT_NAMES, LIMITS } from "./limits";
-import { TenantLimits } from "./TenantLimits";
+import { LIMIT_NAMES, LIMITS, TenantLimits } from "./TenantLimits";
 
 /* eslint-disable lingui/no-unlocalized-strings -- the words of conditions, which addresses hold in any language */
 const COLUMNS: Columns<Tenant> = {

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
-import { startOfDay } from "@/lib/days";
+import { startOfDay } from "@/lib/clock";
 
 export function tokensQuery(everyone: boolean) {
   return queryOptions({

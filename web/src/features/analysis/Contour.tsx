@@ -4,15 +4,13 @@ import { useCallback, useMemo, useState } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { axis, frame, isolines, shade } from "@/components/plot";
-import { Segments } from "@/components/Segments";
-import { Select } from "@/components/Select";
+import { Segments, Select } from "@/components/Select";
 import type { Objective, ObjectiveInsight, Parameter, Scalar, StudySpec, Surface, Trial } from "@/lib/api/client";
-import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
+import { formatMetric, formatNumber, formatPercent, formatValue, unitOf } from "@/lib/format";
 import { isNumeric, placeOf, ticksOf, type Tick } from "@/lib/scale";
-import { uniform } from "@/lib/uniform";
-import { titled } from "@/lib/units";
+import { uniform } from "@/lib/sample";
+import { titled } from "@/lib/space";
 import styles from "./analysis.module.css";
-import { ranksOf } from "./ranks";
 
 type Kind = "model" | "ranks";
 
@@ -235,4 +233,19 @@ function unitAxis(palette: Palette, parameter: Parameter) {
       formatter: (value: number) => ticks.find(({ place }) => Math.abs(place - value) < 1e-6)?.text ?? "",
     },
   };
+}
+
+/** Return the rank of each value from 0 (the best) to 1 (the worst). Equal values share the mean of their ranks. */
+export function ranksOf(values: readonly number[], goal: Objective["goal"]): number[] {
+  const sign = goal === "minimize" ? 1 : -1;
+  const order = values.map((_, index) => index).sort((a, b) => sign * ((values[a] ?? NaN) - (values[b] ?? NaN)));
+  const ranks = new Array<number>(values.length).fill(0);
+  const most = Math.max(values.length - 1, 1);
+  for (let first = 0; first < order.length; ) {
+    let end = first + 1;
+    while (end < order.length && values[order[end] ?? 0] === values[order[first] ?? 0]) end += 1;
+    for (const index of order.slice(first, end)) ranks[index] = (first + end - 1) / 2 / most;
+    first = end;
+  }
+  return ranks;
 }

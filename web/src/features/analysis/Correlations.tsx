@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Card } from "@/components/Card";
-import { Wide } from "@/components/Wide";
+import { Wide } from "@/components/Table";
 import type { Dependence, InsightData, Objective } from "@/lib/api/client";
 import { formatFixed, formatPercent, formatNumber } from "@/lib/format";
 import styles from "./analysis.module.css";

@@ -8,8 +8,7 @@ import { frame } from "@/components/plot";
 import { Select } from "@/components/Select";
 import type { Objective } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { dragged, frontOf, membersOf, project, type Point, type View } from "./front";
-import { usePick } from "./usePick";
+import { dragged, frontOf, membersOf, project, usePick, type Point, type View } from "./front";
 import styles from "./analysis.module.css";
 
 interface Props {

@@ -5,7 +5,7 @@ import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import type { Objective, Trial } from "@/lib/api/client";
-import { distribution } from "@/lib/distribution";
+import { distribution } from "@/lib/sample";
 import { formatMetric, formatPercent, unitOf } from "@/lib/format";
 import styles from "./analysis.module.css";
 

@@ -6,9 +6,7 @@ import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import type { Objective, Parameter } from "@/lib/api/client";
 import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
-import { colouring, sizeOf } from "./colouring";
-import { frontOf, membersOf, type Point } from "./front";
-import { usePick } from "./usePick";
+import { colouring, frontOf, membersOf, sizeOf, usePick, type Point } from "./front";
 
 interface Props {
   study: string;

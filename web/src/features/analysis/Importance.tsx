@@ -3,12 +3,11 @@ import type { EChartsOption } from "echarts";
 import { useCallback, useState } from "react";
 import { Button } from "@/components/Button";
 import { Chart } from "@/components/Chart";
+import { Wide } from "@/components/Table";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
-import { Wide } from "@/components/Wide";
-import type { ObjectiveInsight } from "@/lib/api/client";
-import { formatPercent, formatNumber } from "@/lib/format";
-import { lanesOf, type Lane } from "./lanes";
+import type { Effect, ObjectiveInsight } from "@/lib/api/client";
+import { formatNumber, formatPercent } from "@/lib/format";
 import styles from "./analysis.module.css";
 
 const FIRST = 12;
@@ -144,4 +143,24 @@ function importanceOption(palette: Palette, insight: ObjectiveInsight, all: bool
       },
     ]),
   };
+}
+
+/** One measure of the importance of each parameter: a share of the variance with its interval, or null if unknown. */
+export interface Lane {
+  name: string;
+  shares: ({ value: number; low: number; high: number } | null)[];
+}
+
+/** Return the forest's importance and, if there is a Gaussian process, its Sobol’ indices. */
+export function lanesOf(effects: readonly Effect[]): Lane[] {
+  const forest: Lane = {
+    name: t`Forest: main effect`,
+    shares: effects.map(({ importance, deviation }) => ({ value: importance, low: Math.max(0, importance - deviation), high: Math.min(1, importance + deviation) })),
+  };
+  if (effects.every(({ sensitivity }) => !sensitivity)) return [forest];
+  return [
+    forest,
+    { name: t`Gaussian process: main effect`, shares: effects.map(({ sensitivity }) => sensitivity?.alone ?? null) },
+    { name: t`Gaussian process: total effect`, shares: effects.map(({ sensitivity }) => sensitivity?.together ?? null) },
+  ];
 }

@@ -1,18 +1,17 @@
 import { plural, t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type RefObject } from "react";
 import { Button } from "@/components/Button";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
-import { Popover } from "@/components/Popover";
 import { frame, shade } from "@/components/plot";
-import { useWidth } from "@/components/useWidth";
+import { Popover } from "@/components/Popover";
 import type { Objective, Parameter, StudySpec, Trial } from "@/lib/api/client";
-import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { uniform } from "@/lib/uniform";
-import { titled } from "@/lib/units";
+import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
+import { choicesOf, isLogarithmic, isNumeric } from "@/lib/scale";
+import { uniform } from "@/lib/sample";
+import { titled } from "@/lib/space";
 import styles from "./analysis.module.css";
-import { axisOf } from "./axes";
 
 const MOST_LINES = 1500;
 /** Pixels: about the width of a letter of an axis' name, the longest name, and the usual distance between two axes. */
@@ -158,4 +157,40 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
     ],
     series: [{ type: "parallel", data: drawn, inactiveOpacity: 0.03, activeOpacity: 0.9, smooth: false, progressive: 500 }],
   };
+}
+
+/** The share of an axis' length by which trials without a value (their condition is not met) lie below its range. */
+const BELOW = 0.1;
+
+/** Return a parameter's axis. Trials without a value get a separate place, so that their lines pass no value. */
+export function axisOf(parameter: Parameter, trials: readonly Trial[], text: object) {
+  const { name, unit, min = 0, max = 1 } = parameter;
+  const title = titled(name, unit);
+  const lacks = trials.some(({ params }) => params[name] === undefined);
+  const none = t`none`;
+  if (!isNumeric(parameter)) {
+    const data = [...(lacks ? [none] : []), ...choicesOf(parameter).map((choice) => formatValue(choice))];
+    const written = ({ params }: Trial) => (params[name] === undefined ? none : formatValue(params[name]));
+    return { scale: { name: title, type: "category" as const, data, axisLabel: text }, written };
+  }
+  const log = isLogarithmic(parameter);
+  const outside = log ? min * (min / max) ** BELOW : min - BELOW * (max - min);
+  const written = ({ params }: Trial) => (typeof params[name] === "number" ? params[name] : outside);
+  const formatter = (value: number) => (!lacks || value >= min ? formatValue(value) : value === outside ? none : "");
+  const scale = { name: title, min: lacks ? outside : min, max, axisLabel: { ...text, formatter } };
+  return { scale: log ? { ...scale, type: "log" as const } : { ...scale, type: "value" as const }, written };
+}
+
+/** Return a reference for an element, and the element's present width in pixels (before it is known, a usual one). */
+function useWidth(): [RefObject<HTMLDivElement | null>, number] {
+  const place = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(900);
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [place, width];
 }

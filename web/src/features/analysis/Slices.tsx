@@ -5,12 +5,12 @@ import { Button } from "@/components/Button";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
-import { Segments } from "@/components/Segments";
+import { Segments } from "@/components/Select";
 import type { Effect, Objective, ObjectiveInsight, Parameter, StudySpec, Trial } from "@/lib/api/client";
 import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isLogarithmic, isNumeric } from "@/lib/scale";
-import { uniform } from "@/lib/uniform";
-import { titled } from "@/lib/units";
+import { uniform } from "@/lib/sample";
+import { titled } from "@/lib/space";
 import styles from "./analysis.module.css";
 
 const FIRST = 6;

@@ -1,15 +1,14 @@
 import { t } from "@lingui/core/macro";
 import { useMemo, useState } from "react";
 import { Card } from "@/components/Card";
-import { Legend } from "@/components/Legend";
+import { Legend } from "@/components/Chart";
 import { Select } from "@/components/Select";
 import type { Analysis, InsightData, Objective, Parameter } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
 import { choicesOf, ticksOf } from "@/lib/scale";
-import { isScaled } from "./colouring";
+import { isScaled, type Point } from "./front";
 import { Correlations } from "./Correlations";
 import { Cube } from "./Cube";
-import type { Point } from "./front";
 import { FrontChart } from "./FrontChart";
 import styles from "./analysis.module.css";
 

@@ -1,4 +1,8 @@
-import type { Configuration, Objective } from "@/lib/api/client";
+import { useCallback } from "react";
+import type { Palette } from "@/components/palette";
+import { shade } from "@/components/plot";
+import type { Configuration, Objective, Parameter, Scalar } from "@/lib/api/client";
+import { choicesOf, isNumeric, placeOf } from "@/lib/scale";
 
 /** A configuration that was measured: the number of its first trial and its values. `params`: given if the points can be coloured by them. */
 export interface Point {
@@ -61,4 +65,38 @@ export function dragged({ turn, tilt }: View, right: number, down: number): View
   const around = turn - DEGREES_PER_PIXEL * right;
   // The ranges of the sliders: turn from -180 to below 180, tilt from -90 to 90.
   return { turn: ((((around + 180) % 360) + 360) % 360) - 180, tilt: Math.max(-90, Math.min(90, tilt + DEGREES_PER_PIXEL * down)) };
+}
+
+const SMALLEST = 5;
+const LARGEST = 20;
+
+/** Return whether the values of a parameter have a scale of colours; the others are distinct choices. */
+export function isScaled(parameter: Parameter): boolean {
+  return isNumeric(parameter) || parameter.type === "ordinal" || choicesOf(parameter).length > 6;
+}
+
+/** Return the colour of each value of a parameter. A value that the parameter does not have now is grey. */
+export function colouring(palette: Pick<Palette, "scale" | "series" | "soft">, parameter: Parameter): (value: Scalar | undefined) => string {
+  const choices = choicesOf(parameter);
+  if (!isScaled(parameter)) return (value) => palette.series[choices.findIndex((choice) => choice === value)] ?? palette.soft;
+  return (value) => {
+    const place = placeOf(parameter, value);
+    return place === null || place < 0 || place > 1 ? palette.soft : shade(palette.scale, place);
+  };
+}
+
+/** Return the diameter in pixels of a point for a value of a parameter with a scale. The area, which readers compare, grows evenly. */
+export function sizeOf(parameter: Parameter, value: Scalar | undefined): number {
+  const place = Math.min(Math.max(placeOf(parameter, value) ?? 0, 0), 1);
+  return Math.sqrt(SMALLEST ** 2 + place * (LARGEST ** 2 - SMALLEST ** 2));
+}
+
+/** Return a handler that opens the trial of a clicked point. The trial's number is the third value of the point. */
+export function usePick(onPick: (trial: number) => void) {
+  return useCallback(
+    (item: unknown) => {
+      if (Array.isArray(item) && typeof item[2] === "number") onPick(item[2]);
+    },
+    [onPick],
+  );
 }

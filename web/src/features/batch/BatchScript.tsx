@@ -1,14 +1,13 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useId, useMemo, useState } from "react";
-import { Button } from "@/components/Button";
+import { Button, CopyButton } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { CopyButton } from "@/components/CopyButton";
 import { CheckField, SelectField, TextField } from "@/components/Field";
 import { Code, Empty } from "@/components/Message";
-import { saveText } from "@/lib/save";
+import { saveText } from "@/lib/browser";
 import { useServer } from "@/lib/session";
-import { quoted } from "@/lib/shell";
+import { quoted } from "@/lib/words";
 import { faultOf, missingArgument, proposed, tuneCommand, type Choice, type Metric } from "./command";
 import { opened, placesOf, type Place } from "./found";
 import styles from "./BatchScript.module.css";

@@ -1,5 +1,5 @@
 import { t } from "@lingui/core/macro";
-import { quoted } from "@/lib/shell";
+import { quoted } from "@/lib/words";
 import type { Place } from "./found";
 
 /** A place that the user has chosen, with the values to try. */

@@ -1,12 +1,12 @@
 import { plural, t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
-import { ConfigurationTable } from "@/components/ConfigurationTable";
-import { CopyButton } from "@/components/CopyButton";
+import { ConfigurationTable } from "@/components/Table";
+import { CopyButton } from "@/components/Button";
 import { GainText } from "@/components/GainText";
 import type { ComponentDetail, Configuration, Parameter } from "@/lib/api/client";
 import { formatMetric, unitOf } from "@/lib/format";
-import { unitsOf } from "@/lib/units";
+import { unitsOf } from "@/lib/space";
 import styles from "./BestSettings.module.css";
 
 type Best = ComponentDetail["best"][number];

@@ -1,8 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { useState, type ReactNode } from "react";
-import { Button } from "@/components/Button";
+import { Button, CopyButton } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { CopyButton } from "@/components/CopyButton";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
 import { Code, Problem } from "@/components/Message";
@@ -10,8 +9,8 @@ import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { WrittenComponent } from "@/lib/api/client";
 import { useServer } from "@/lib/session";
+import { quoted } from "@/lib/words";
 import { useDeleteFiles } from "./api";
-import { pullCommand } from "./command";
 import styles from "./Files.module.css";
 
 interface Props {
@@ -107,4 +106,9 @@ function Delete({ name }: { name: string }) {
       </DialogActions>
     </Dialog>
   );
+}
+
+/** Return the command with which a cluster's administrator reviews and installs exactly this version. */
+export function pullCommand(name: string, server: string, sha256: string): string {
+  return `trimtab-agent pull ${quoted(name)} \\\n    --server ${quoted(server.trim())} \\\n    --components ./components \\\n    --digest ${sha256}`;
 }

@@ -1,6 +1,6 @@
 import { plural, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
-import { Tags } from "@/components/Tags";
+import { Tags } from "@/components/Badge";
 import { Ago } from "@/components/Time";
 import type { Agent } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";

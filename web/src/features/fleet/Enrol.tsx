@@ -1,15 +1,13 @@
 import { t } from "@lingui/core/macro";
 import { useState } from "react";
-import { Button } from "@/components/Button";
-import { CopyButton } from "@/components/CopyButton";
+import { Button, CopyButton } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { SelectField, TextField } from "@/components/Field";
 import { Code, Problem } from "@/components/Message";
 import { formatTime } from "@/lib/format";
-import { useOneAtATime } from "@/lib/once";
-import { useServer } from "@/lib/session";
+import { useOneAtATime, useServer } from "@/lib/session";
+import { quoted } from "@/lib/words";
 import { useEnrolment } from "./api";
-import { enrolmentCommand, isAddress } from "./command";
 
 /** A dialog that creates a one-time enrolment token and shows the command that uses it. */
 export function Enrol() {
@@ -68,4 +66,19 @@ function Steps({ onDone }: { onDone: () => void }) {
       </DialogActions>
     </>
   );
+}
+
+/** The agent's environment variable for the token. All users of a machine see the arguments of its processes. */
+const VARIABLE = "TRIMTAB_ENROL_TOKEN";
+
+/** Return the command that starts an agent and enrols it, with its words quoted for a shell. */
+export function enrolmentCommand(server: string, secret: string): string {
+  // eslint-disable-next-line lingui/no-unlocalized-strings -- a command
+  return `${VARIABLE}=${quoted(secret)} trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --components ./components`;
+}
+
+/** Return whether a text is an address that an agent accepts: HOST:PORT. */
+export function isAddress(text: string): boolean {
+  const match = /^[^\s/]+:(\d{1,5})$/.exec(text.trim());
+  return match !== null && Number(match[1]) > 0 && Number(match[1]) < 65536;
 }

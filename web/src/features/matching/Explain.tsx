@@ -7,9 +7,8 @@ import { Code, Empty, Problem } from "@/components/Message";
 import { ApiError, type JobToMatch, type MatchingRecord } from "@/lib/api/client";
 import { useMatch } from "./api";
 import type { Host } from "./hosts";
-import { FIELDS_OF_JOBS, readJob, type JobFields } from "./job";
+import { FIELDS_OF_JOBS, readJob, submitted, type JobFault, type JobFields } from "./job";
 import { MatchCard } from "./MatchCard";
-import { submitted, type JobFault } from "./submitted";
 import styles from "./matching.module.css";
 
 const EXAMPLE = `#!/bin/sh

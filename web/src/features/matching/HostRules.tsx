@@ -4,8 +4,7 @@ import { Badge } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import { Code, Empty } from "@/components/Message";
 import table from "@/components/Table.module.css";
-import { submissionHostCommand } from "./command";
-import type { Host, Mode } from "./hosts";
+import { submissionHostCommand, type Host, type Mode } from "./hosts";
 import styles from "./matching.module.css";
 
 // eslint-disable-next-line lingui/no-unlocalized-strings -- tones

@@ -1,12 +1,11 @@
 import { i18n } from "@lingui/core";
-import { t } from "@lingui/core/macro";
+import { msg, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { Badge } from "@/components/Badge";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { ReportedJob } from "@/lib/api/client";
 import { formatDuration, formatFixed } from "@/lib/format";
-import { DECISIONS, ENDS } from "./decisions";
 import styles from "./matching.module.css";
 
 interface Props {
@@ -68,3 +67,13 @@ export function JobTable({ jobs, link }: Props) {
     </table>
   );
 }
+
+/** The decisions about a job, and the ends of jobs, as they are shown. */
+const DECISIONS = {
+  APPLIED: { text: msg`applied`, tone: "good" },
+  CONTROL: { text: msg`control`, tone: "info" },
+  DRY_RUN: { text: msg`dry run`, tone: "soft" },
+  REFUSED: { text: msg`refused`, tone: "warn" },
+} as const;
+
+const ENDS = { COMPLETED: msg`completed`, FAILED: msg`failed`, CANCELLED: msg`cancelled` };

@@ -3,10 +3,9 @@ import type { ReactNode } from "react";
 import { Card } from "@/components/Card";
 import type { RecordMatch } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatList } from "@/lib/format";
-import { fieldText } from "./fields";
+import { costliest, fieldText } from "./score";
 import { obstacleOf, type Host, type Obstacle } from "./hosts";
 import styles from "./matching.module.css";
-import { costliest } from "./score";
 import { ScoreChart } from "./ScoreChart";
 
 interface Props {

@@ -7,13 +7,12 @@ import { Chart } from "@/components/Chart";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis } from "@/components/plot";
-import { Wide } from "@/components/Wide";
+import { Wide } from "@/components/Table";
 import type { MatchingQuality, MatchingSettings } from "@/lib/api/client";
 import { formatFixed, formatPercent } from "@/lib/format";
 import { qualityQuery, settingsQuery } from "./api";
-import { fieldText } from "./fields";
+import { atThreshold, fieldText } from "./score";
 import styles from "./matching.module.css";
-import { atThreshold } from "./thresholds";
 
 interface Props {
   cluster: string;

@@ -1,6 +1,8 @@
 import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Badge } from "@/components/Badge";
+import { Ago, On } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";
 
 /** The states of a record, as they are shown. */
@@ -14,4 +16,27 @@ export function causeText({ cause, state_reason }: Pick<MatchingRecord, "cause" 
 
 export function RecordState({ state }: Pick<MatchingRecord, "state">) {
   return <Badge tone={state === "ACTIVE" ? "good" : "warn"}>{i18n._(RECORD_STATES[state])}</Badge>;
+}
+
+/** Say since when a record is active, or when and why it was withdrawn. */
+export function RecordReason({ record: { state, active_since, withdrawn_at, state_reason } }: { record: MatchingRecord }) {
+  if (state === "ACTIVE") {
+    return (
+      <Trans>
+        Jobs of this application get these settings since <On at={active_since} /> (<Ago at={active_since} />), where the rules of a submission host allow it.
+      </Trans>
+    );
+  }
+  return (
+    <>
+      {withdrawn_at === null ? (
+        t`Withdrawn. No job gets these settings.`
+      ) : (
+        <Trans>
+          Withdrawn on <On at={withdrawn_at} /> (<Ago at={withdrawn_at} />). No job gets these settings.
+        </Trans>
+      )}{" "}
+      {state_reason}
+    </>
+  );
 }

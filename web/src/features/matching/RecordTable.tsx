@@ -1,6 +1,6 @@
 import { t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
-import { SortHeader } from "@/components/SortHeader";
+import { SortHeader } from "@/components/Table";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";

@@ -3,18 +3,17 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, type ReactNode } from "react";
 import { Card } from "@/components/Card";
 import compact from "@/components/CompactTable.module.css";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "@/components/Button";
 import { Loading, Problem } from "@/components/Message";
 import { On } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";
 import { formatGain, formatGainInterval } from "@/lib/format";
-import type { Units } from "@/lib/units";
+import type { Units } from "@/lib/space";
 import { jobsQuery } from "./api";
 import { FeedbackText } from "./Feedback";
 import styles from "./matching.module.css";
-import { RecordReason } from "./RecordReason";
-import { RunTimesPlot } from "./RunTimes";
-import { runTimesOf } from "./jobTimes";
+import { RecordReason } from "./RecordState";
+import { runTimesOf, RunTimesPlot } from "./RunTimes";
 
 // The service returns at most so many jobs at once.
 const MOST_JOBS = 500;

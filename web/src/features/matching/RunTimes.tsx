@@ -4,11 +4,10 @@ import { useCallback } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
-import type { MatchingRecord } from "@/lib/api/client";
+import type { MatchingRecord, ReportedJob } from "@/lib/api/client";
 import { formatMetric } from "@/lib/format";
 import { changeText, signed } from "./Feedback";
 import styles from "./matching.module.css";
-import { meanOf, type RunTime, type RunTimes } from "./jobTimes";
 
 /** Plot the run times of jobs with a record's settings against the controls, and the difference with its interval of 95 %. */
 export function RunTimesPlot({ record, times }: { record: MatchingRecord; times: RunTimes }) {
@@ -125,4 +124,34 @@ function changeOption(palette: Palette, feedback: MatchingRecord["feedback"]): E
       },
     ],
   };
+}
+
+export interface RunTime {
+  job: string;
+  seconds: number;
+  nodes: number;
+}
+
+export interface RunTimes {
+  applied: RunTime[];
+  control: RunTime[];
+}
+
+/** Return the run times that the feedback on a record compares: completed jobs that were submitted since it became active. */
+export function runTimesOf({ id, active_since }: MatchingRecord, jobs: readonly ReportedJob[]): RunTimes {
+  const since = Date.parse(active_since);
+  const of = (decision: "APPLIED" | "CONTROL") =>
+    jobs
+      .filter(({ end, seconds, job, considered }) => {
+        const counts = end === "COMPLETED" && seconds > 0 && Date.parse(job.submitted_at) >= since;
+        return counts && considered.some((one) => one.record === id && one.decision === decision);
+      })
+      .map(({ job_id, submission, seconds, job: { nodes } }) => ({ job: job_id || submission.slice(0, 8), seconds, nodes }));
+  return { applied: of("APPLIED"), control: of("CONTROL") };
+}
+
+/** Return the geometric mean of run times; null without any. */
+export function meanOf(times: readonly RunTime[]): number | null {
+  if (times.length === 0) return null;
+  return Math.exp(times.reduce((sum, { seconds }) => sum + Math.log(seconds), 0) / times.length);
 }

@@ -4,12 +4,11 @@ import { useCallback } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis } from "@/components/plot";
-import { Wide } from "@/components/Wide";
+import { Wide } from "@/components/Table";
 import type { RecordMatch } from "@/lib/api/client";
 import { formatFixed } from "@/lib/format";
-import { fieldText } from "./fields";
+import { fieldText, stepsOf } from "./score";
 import styles from "./matching.module.css";
-import { stepsOf } from "./score";
 
 /** Plot how the parts of a score add up, with the threshold as a line, and show them in numbers. */
 export function ScoreChart({ match }: { match: RecordMatch }) {

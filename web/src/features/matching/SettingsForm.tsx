@@ -9,7 +9,7 @@ import { ApiError, type MatchingQuality, type MatchingSettings } from "@/lib/api
 import { formatPercent } from "@/lib/format";
 import { qualityQuery, settingsQuery, useUpdateSettings } from "./api";
 import { draftOf, readDraft, shareOf, type Draft } from "./draft";
-import { fieldText } from "./fields";
+import { fieldText } from "./score";
 import styles from "./matching.module.css";
 
 interface Props {

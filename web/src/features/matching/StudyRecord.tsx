@@ -5,9 +5,7 @@ import type { MatchingRecord, Study } from "@/lib/api/client";
 import { recordOfStudyQuery } from "./api";
 import { FeedbackText } from "./Feedback";
 import styles from "./matching.module.css";
-import { RecordReason } from "./RecordReason";
-import { RecordState } from "./RecordState";
-import { recordOf } from "./recordOfStudy";
+import { RecordReason, RecordState } from "./RecordState";
 
 interface Props {
   study: Study;
@@ -30,4 +28,9 @@ export function StudyRecord({ study, link }: Props) {
       {link(record)}
     </section>
   );
+}
+
+/** Return the record of a study among those of its name: a deleted study may have had the same name. */
+export function recordOf({ created_at }: Pick<Study, "created_at">, records: readonly MatchingRecord[]): MatchingRecord | undefined {
+  return records.find((record) => record.cause !== "deletion" && Date.parse(record.created_at) >= Date.parse(created_at));
 }

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { readJob, words } from "./job";
-import { submitted } from "./submitted";
+import { readJob, submitted, words } from "./job";
 
 it("splits words as a shell does", () => {
   expect(words(`a 'b c' "d \\"e\\"" f\\ g h'i'`)).toEqual(["a", "b c", 'd "e"', "f g", "hi"]);

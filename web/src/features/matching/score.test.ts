@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { costliest, stepsOf } from "./score";
-import { atThreshold } from "./thresholds";
+import { atThreshold, costliest, stepsOf } from "./score";
 
 const PARTS = [
   { field: "user", weight: 0.25, similarity: 1 },

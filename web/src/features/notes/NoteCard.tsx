@@ -1,16 +1,15 @@
 import { plural, t } from "@lingui/core/macro";
-import { useQuery } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState, type ReactNode } from "react";
+import { Tags } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
 import { Markdown } from "@/components/Markdown";
 import { Problem } from "@/components/Message";
-import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
-import type { Note } from "@/lib/api/client";
+import { api, unwrap, type Note } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
-import { notesQuery, useChangeNote } from "./api";
 import styles from "./notes.module.css";
 
 interface Props {
@@ -120,4 +119,30 @@ function Editor({ study, trial, note, onDone }: EditorProps) {
       </div>
     </form>
   );
+}
+
+/** The notes of a study and its trials; with a trial, only its note. `revision`: a change of the study has them fetched again. */
+function notesQuery(study: string, trial: number | undefined, revision: number) {
+  return queryOptions({
+    queryKey: ["notes", study, trial ?? null, revision],
+    queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/notes", { params: { path: { name: study }, query: trial === undefined ? {} : { trial } } })),
+    placeholderData: (before) => before,
+  });
+}
+
+interface NoteChange {
+  text?: string;
+  tags?: string[];
+}
+
+/** Change the note of a trial, or without a number the note of the study. */
+function useChangeNote(study: string, trial: number | undefined) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (change: NoteChange) =>
+      trial === undefined
+        ? unwrap(api.PATCH("/api/v1/studies/{name}/note", { params: { path: { name: study } }, body: change }))
+        : unwrap(api.PATCH("/api/v1/studies/{name}/trials/{number}/note", { params: { path: { name: study, number: trial } }, body: change })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["notes", study] }),
+  });
 }

@@ -1,10 +1,9 @@
 import { plural, t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Button } from "@/components/Button";
+import { Button, MoreButton } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { Conditions, type Filtered } from "@/components/Conditions";
 import { Empty, Loading, Problem } from "@/components/Message";
-import { MoreButton } from "@/components/MoreButton";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { Channel } from "@/lib/api/client";

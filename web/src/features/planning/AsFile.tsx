@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Card } from "@/components/Card";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "@/components/Button";
 import { Code, Loading, Problem } from "@/components/Message";
 import type { Study } from "@/lib/api/client";
 import { fileQuery } from "./api";

@@ -3,12 +3,11 @@ import { Trans } from "@lingui/react/macro";
 import { Card } from "@/components/Card";
 import { CheckField } from "@/components/Field";
 import type { Plan } from "@/lib/api/client";
-import { formatDuration, formatNumber } from "@/lib/format";
-import { configurations } from "./configurations";
+import { formatConfigurations, formatDuration, formatNumber } from "@/lib/format";
 import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
-import { ValueField } from "./ValueField";
+import { ValueField } from "./Fields";
 
 type Place = "budget.max_trials" | "budget.max_time" | "budget.max_node_hours" | "parallelism" | "trial_timeout";
 
@@ -34,7 +33,7 @@ export function BudgetStep({ draft, plan }: { draft: Draft; plan: Plan | undefin
             "budget.max_trials",
             budget.max_trials,
             t`no limit`,
-            plan?.size ? t`The space has ${configurations(plan.size)}.` : t`The number of trials to measure.`,
+            plan?.size ? t`The space has ${formatConfigurations(plan.size)}.` : t`The number of trials to measure.`,
           )}
           {field(t`Total time`, "budget.max_time", budget.max_time, t`no limit`, t`Counted from the first trial, e.g. 90s, 20m or 8h.`)}
           {onAgents ? field(t`Node-hours`, "budget.max_node_hours", budget.max_node_hours, t`no limit`, t`The sum of the run times of all trials.`) : null}

@@ -1,10 +1,9 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type MouseEvent } from "react";
-import { AddButton } from "@/components/AddButton";
+import { AddButton, Finder } from "@/components/Finder";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { Finder } from "@/components/Finder";
 import type { Plan } from "@/lib/api/client";
 import { textOf } from "@/lib/values";
 import { earlierQuery } from "./api";

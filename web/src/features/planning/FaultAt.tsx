@@ -1,4 +1,6 @@
+import { t } from "@lingui/core/macro";
 import { createContext, useCallback, useContext, useLayoutEffect, useMemo, useState, type ReactNode } from "react";
+import { nearest } from "@/lib/words";
 import { messageFor, type Fault } from "./faults";
 
 interface FaultsContext {
@@ -36,4 +38,17 @@ export function FaultAt({ at, just = [], children }: Props) {
   const message = (at === undefined ? undefined : messageFor(faults, at)) ?? faults.find(({ field }) => just.includes(field))?.message;
   useLayoutEffect(() => (message === undefined ? undefined : show(message)), [message, show]);
   return children(message);
+}
+
+/** Suggest the name that was probably meant; nothing if none is similar. */
+export function Meant({ name, names, onChoose }: { name: string; names: readonly string[]; onChoose?: (name: string) => void }) {
+  const found = nearest(name, names);
+  if (found === undefined) return null;
+  return onChoose === undefined ? (
+    <>{t`Did you mean ${found}?`}</>
+  ) : (
+    <button type="button" style={{ border: 0, padding: 0, background: "none", color: "var(--accent)", textDecoration: "underline", cursor: "pointer" }} onClick={() => onChoose(found)}>
+      {t`Did you mean ${found}?`}
+    </button>
+  );
 }

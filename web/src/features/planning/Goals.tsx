@@ -4,7 +4,7 @@ import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField, SelectField, TextField } from "@/components/Field";
 import { FaultAt } from "./FaultAt";
-import { Lines } from "./Lines";
+import { Lines } from "./Fields";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
 import { textOf } from "@/lib/values";

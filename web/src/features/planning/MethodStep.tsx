@@ -10,7 +10,7 @@ import styles from "./planning.module.css";
 import { Policy } from "./Policy";
 import { Stopping } from "./Stopping";
 import type { Draft } from "./useDraft";
-import { ValueField } from "./ValueField";
+import { ValueField } from "./Fields";
 
 interface Props {
   draft: Draft;

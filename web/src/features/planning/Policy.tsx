@@ -4,7 +4,7 @@ import type { Method } from "@/lib/api/client";
 import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import { textOf } from "@/lib/values";
-import { ValueField } from "./ValueField";
+import { ValueField } from "./Fields";
 
 interface Props {
   label: string;

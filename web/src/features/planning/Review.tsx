@@ -4,7 +4,7 @@ import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
 import type { Configuration, Plan } from "@/lib/api/client";
 import { Estimate } from "./BudgetStep";
-import { configurations } from "./configurations";
+import { formatConfigurations } from "@/lib/format";
 import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
@@ -78,7 +78,7 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                   <dt>{t`Search space`}</dt>
                   <dd>
                     {plural(plan.spec.space.parameters.length, { one: "# parameter", other: "# parameters" })},{" "}
-                    {plan.size === null ? t`continuous` : configurations(plan.size)}
+                    {plan.size === null ? t`continuous` : formatConfigurations(plan.size)}
                   </dd>
                 </div>
                 <div>

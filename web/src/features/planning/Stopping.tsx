@@ -6,7 +6,7 @@ import { textOf } from "@/lib/values";
 import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import { partsOf, withAnother, without, withPart, wordOf, type Rule } from "./rules";
-import { ValueField } from "./ValueField";
+import { ValueField } from "./Fields";
 
 interface Props {
   value: unknown;

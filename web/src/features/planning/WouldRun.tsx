@@ -6,8 +6,9 @@ import { Code, Loading, Problem } from "@/components/Message";
 import type { Configuration, DryRun, StudySpec } from "@/lib/api/client";
 import { useThrottled } from "@/lib/clock";
 import { formatValue } from "@/lib/format";
+import { quoted } from "@/lib/words";
+import { textOf } from "@/lib/values";
 import { dryRunQuery } from "./api";
-import { tryCommand } from "./commands";
 import styles from "./planning.module.css";
 
 interface Props {
@@ -82,4 +83,11 @@ export function Values({ configuration }: { configuration: Configuration }) {
         .join(", ")}
     </code>
   );
+}
+
+/** Return the command that shows, on the agent's machine, how the agent would run a configuration. */
+export function tryCommand(component: string, application: string, configuration: Configuration): string {
+  const settings = Object.entries(configuration).map(([name, value]) => `    --set ${quoted(`${name}=${textOf(value)}`)}`);
+  const named = application === "" ? [] : [`    --application ${quoted(application)}`];
+  return [`trimtab-agent try ${quoted(component)} --dry-run --components ./components`, ...named, ...settings].join(" \\\n");
 }

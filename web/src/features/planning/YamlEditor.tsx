@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useId } from "react";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "@/components/Button";
 import type { Methods } from "@/lib/api/client";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";

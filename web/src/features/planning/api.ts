@@ -1,6 +1,5 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ApiError, unwrap, type Study, type StudySpec } from "@/lib/api/client";
-import { nextName, stemOf } from "./names";
 
 // The service's largest page.
 const MOST = 200;
@@ -97,4 +96,18 @@ export function useCreateStudy() {
       unwrap(api.POST("/api/v1/studies", { body: { name, file, tags, request_id, load_if_exists: false } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
+}
+
+/** Return a name without the number at its end: flags of flags-1. */
+function stemOf(name: string): string {
+  const [, numbered, ended] = /^(?:(.+)-|(.*\D))\d{1,6}$/.exec(name) ?? [];
+  return numbered ?? ended ?? name;
+}
+
+/** Return the next free name: flags-1 → flags-2; flags → flags-2. */
+export function nextName(name: string, taken: readonly string[]): string {
+  const stem = stemOf(name);
+  let number = stem === name ? 2 : Number(/\d+$/.exec(name)?.[0]) + 1;
+  while (taken.includes(`${stem}-${number}`)) number += 1;
+  return `${stem}-${number}`;
 }

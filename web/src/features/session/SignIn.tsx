@@ -6,7 +6,7 @@ import { Button } from "@/components/Button";
 import { Code } from "@/components/Message";
 import { ApiError, type Provider, type Session } from "@/lib/api/client";
 import { sessionQuery } from "@/lib/session";
-import { quoted } from "@/lib/shell";
+import { quoted } from "@/lib/words";
 import { signIn, signInQuery } from "./api";
 import { comeBack, enter, leaveFor } from "./provider";
 import styles from "./SignIn.module.css";

@@ -1,12 +1,11 @@
 import { plural, t } from "@lingui/core/macro";
 import { useId, useState, type ReactNode } from "react";
+import { CopyButton } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { ConfigurationTable } from "@/components/ConfigurationTable";
-import { CopyButton } from "@/components/CopyButton";
-import type { Analysis, Measured, Objective, StudySpec } from "@/lib/api/client";
+import { ConfigurationTable } from "@/components/Table";
+import type { Analysis, Configuration, Measured, Objective, StudySpec } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { namesOf } from "./configuration";
-import { unitsOf } from "@/lib/units";
+import { unitsOf } from "@/lib/space";
 import styles from "./BestConfiguration.module.css";
 
 // With more rows than this, only the differences from the default are shown at first.
@@ -89,4 +88,9 @@ function Comparison({ spec, best, analysis }: { spec: StudySpec; best: Measured;
       </p>
     </>
   );
+}
+
+/** Return the parameters that have a value in any of these configurations, in the order of the space. */
+export function namesOf(spec: StudySpec, ...configurations: Configuration[]): string[] {
+  return spec.space.parameters.map(({ name }) => name).filter((name) => configurations.some((configuration) => name in configuration));
 }

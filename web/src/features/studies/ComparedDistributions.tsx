@@ -8,7 +8,7 @@ import { Problem } from "@/components/Message";
 import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import type { Comparison } from "@/lib/api/client";
-import { distribution } from "@/lib/distribution";
+import { distribution } from "@/lib/sample";
 import { formatMetric, formatPercent, unitOf } from "@/lib/format";
 import { valuesQuery } from "./api";
 

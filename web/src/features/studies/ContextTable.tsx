@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Card } from "@/components/Card";
 import compact from "@/components/CompactTable.module.css";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "@/components/Button";
 import type { Analysis, StudySpec } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
 import { verdictText } from "@/lib/verdicts";

@@ -6,10 +6,10 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { SelectField, TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Parameter, type Study } from "@/lib/api/client";
+import { useSettledData } from "@/lib/clock";
 import { useEditSpace, wouldCountQuery } from "./api";
 import { CHOICES, chosenOf, editOf, EXAMPLE, isFaultOf, type Choice, type Chosen, type Edit } from "./edits";
 import styles from "./RangesDialog.module.css";
-import { useSettled } from "./useSettled";
 
 /** A button with a dialog that adds, removes, fixes and frees parameters of a running study. */
 export function EditButton({ study }: { study: Study }) {
@@ -31,7 +31,7 @@ function EditForm({ study: latest, onDone }: { study: Study; onDone: () => void 
   const id = useId();
   const { edit, unreadable } = read(study, chosen, declarations);
   const changed = Object.keys(edit).length > 0;
-  const settled = useSettled(edit);
+  const settled = useSettledData(edit);
   const would = useQuery({ ...wouldCountQuery(study.name, settled), enabled: Object.keys(settled).length > 0 });
   const change = useEditSpace(study.name);
   const error = change.error ?? (changed ? would.error : null);

@@ -1,10 +1,10 @@
 import { plural, t } from "@lingui/core/macro";
 import { Card } from "@/components/Card";
 import compact from "@/components/CompactTable.module.css";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "@/components/Button";
 import type { Analysis } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatValue } from "@/lib/format";
-import { titled, type Units } from "@/lib/units";
+import { titled, type Units } from "@/lib/space";
 import styles from "./Effects.module.css";
 
 type Effects = NonNullable<NonNullable<Analysis["verdict"]>["effects"]>;

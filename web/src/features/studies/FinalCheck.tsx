@@ -6,7 +6,7 @@ import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Study } from "@/lib/api/client";
 import { useCheckStudy } from "./api";
-import { limitOf } from "./budget";
+import { limitOf } from "./edits";
 import styles from "./StudyActions.module.css";
 
 // The settings of a final check that the service uses if a study has none (policies/check.py).

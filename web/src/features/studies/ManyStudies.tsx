@@ -4,7 +4,7 @@ import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { Problem } from "@/components/Message";
 import type { ListedStudy } from "@/lib/api/client";
-import { saveText } from "@/lib/save";
+import { saveText } from "@/lib/browser";
 import { useManyStudies } from "./api";
 
 interface Props {

@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Card } from "@/components/Card";
 import compact from "@/components/CompactTable.module.css";
-import { CopyButton } from "@/components/CopyButton";
+import { CopyButton } from "@/components/Button";
 import type { Analysis, Configuration, StudySpec } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import styles from "./Effects.module.css";

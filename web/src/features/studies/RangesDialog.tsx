@@ -6,11 +6,11 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Parameter, type Study } from "@/lib/api/client";
+import { useSettledData } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
 import { outsideQuery, useChangeSpace } from "./api";
 import { changedRanges, faultFor, typedOf, whyFixed, type Typed } from "./ranges";
 import styles from "./RangesDialog.module.css";
-import { useSettled } from "./useSettled";
 
 /** With this many parameters or more, there is a search field. */
 const MANY = 7;
@@ -34,7 +34,7 @@ function RangesForm({ study, onDone }: { study: Study; onDone: () => void }) {
   const [filter, setFilter] = useState("");
   const ranges = changedRanges(parameters, typed);
   const changed = Object.keys(ranges).length > 0;
-  const settled = useSettled(ranges);
+  const settled = useSettledData(ranges);
   const outside = useQuery({ ...outsideQuery(study.name, settled), enabled: Object.keys(settled).length > 0 });
   const change = useChangeSpace(study.name);
   const error = change.error ?? (changed ? outside.error : null);

@@ -1,9 +1,8 @@
 import { t } from "@lingui/core/macro";
 import { useState } from "react";
 import { Button } from "@/components/Button";
-import { Popover } from "@/components/Popover";
 import { TextField } from "@/components/Field";
-import { readViews, writeViews } from "./views";
+import { Popover } from "@/components/Popover";
 
 interface Props {
   /** The present filter and order, as the query of an address. */
@@ -63,4 +62,26 @@ export function SavedViews({ view, onOpen }: Props) {
       </div>
     </Popover>
   );
+}
+
+const KEY = "trimtab-study-views";
+
+/** Return the saved views of the list of studies, by their names. Without storage, or if it holds anything else: none. */
+function readViews(): Record<string, string> {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    if (typeof stored !== "object" || stored === null) return {};
+    return Object.fromEntries(Object.entries(stored).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+  } catch {
+    return {};
+  }
+}
+
+/** Save the views. Without storage they last until the page is left. */
+function writeViews(views: Record<string, string>): void {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(views));
+  } catch {
+    return;
+  }
 }

@@ -1,10 +1,9 @@
 import { plural, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
-import { StateBadge } from "@/components/Badge";
+import { StateBadge, Tags } from "@/components/Badge";
 import { Progress } from "@/components/Progress";
-import { SortHeader } from "@/components/SortHeader";
+import { SortHeader } from "@/components/Table";
 import table from "@/components/Table.module.css";
-import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatMetric, levelText, tunedText, unitOf } from "@/lib/format";

@@ -5,7 +5,6 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
 import type { ListedStudy } from "@/lib/api/client";
 import { useTagStudies } from "./api";
-import { tagsOf } from "./tags";
 
 /** A dialog that adds tags to the selected studies or removes tags. */
 export function TagStudies({ studies, onDone }: { studies: ListedStudy[]; onDone: () => void }) {
@@ -59,4 +58,9 @@ function Editor({ studies, common, onDone, onCancel }: { studies: ListedStudy[];
       </DialogActions>
     </form>
   );
+}
+
+/** Parse tags that are separated by commas, without duplicates. */
+export function tagsOf(text: string): string[] {
+  return [...new Set(text.split(",").map((tag) => tag.trim()))].filter((tag) => tag !== "");
 }

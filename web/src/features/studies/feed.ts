@@ -1,3 +1,4 @@
+import { useMemo, useSyncExternalStore } from "react";
 import type { Study, StudyEvent, Trial } from "@/lib/api/client";
 import { LiveStream, type OpenStream } from "@/lib/stream";
 
@@ -94,4 +95,10 @@ export class StudyFeed {
     this.snapshot = { ...this.snapshot, ...changes };
     for (const listener of this.listeners) listener();
   }
+}
+
+/** Return a study and its trials, live while a component shows them. With more than `most` trials, they are a sample. */
+export function useStudyFeed(name: string, most?: number): Snapshot {
+  const feed = useMemo(() => new StudyFeed(name, most), [name, most]);
+  return useSyncExternalStore(feed.subscribe, feed.getSnapshot);
 }

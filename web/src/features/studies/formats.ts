@@ -1,7 +1,7 @@
 import type { Configuration, Invocation } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
-import { quoted } from "@/lib/shell";
-import type { Units } from "@/lib/units";
+import { quoted } from "@/lib/words";
+import type { Units } from "@/lib/space";
 
 /** Return a configuration as YAML. Every value is also JSON, which YAML includes. */
 export function yamlText(params: Configuration): string {

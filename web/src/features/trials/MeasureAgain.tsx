@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import type { Configuration } from "@/lib/api/client";
-import { useOneAtATime } from "@/lib/once";
+import { useOneAtATime } from "@/lib/session";
 import { useEnqueue } from "./api";
 
 /** A button that enqueues a configuration for one more measurement. */

@@ -7,9 +7,9 @@ import type { Configuration, Trial } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatNumber } from "@/lib/format";
 import { useStopTrial } from "./api";
-import { differences } from "./differences";
+import { differences } from "./TrialRow";
 import { LogTail } from "./LogTail";
-import { duration, measuredBy } from "./sorting";
+import { duration, measuredBy } from "./tableQuery";
 import styles from "./RunningTrials.module.css";
 
 const MOST = 12;

@@ -4,20 +4,22 @@ import type { EChartsOption } from "echarts";
 import { useCallback, useMemo } from "react";
 import { stateText } from "@/components/Badge";
 import { Card } from "@/components/Card";
-import { Chart } from "@/components/Chart";
-import type { Palette } from "@/components/palette";
-import { Legend } from "@/components/Legend";
+import { Chart, Legend } from "@/components/Chart";
 import { Empty } from "@/components/Message";
+import type { Palette } from "@/components/palette";
 import { axis, frame, zoom } from "@/components/plot";
 import type { Study, Trial, TrialState } from "@/lib/api/client";
 import { useNow, useThrottled } from "@/lib/clock";
 import { formatDuration, formatTime } from "@/lib/format";
 import { rowsQuery, type RowsWanted } from "./api";
-import { laidOut, measurer, MOST } from "./bars";
-import { ALL } from "./filter";
+import { ALL, measuredBy } from "./tableQuery";
 import styles from "./TrajectoryChart.module.css";
 
 const STATES: readonly TrialState[] = ["ACTIVE", "COMPLETED", "PRUNED", "INFEASIBLE", "FAILED"];
+
+/** The number of trials shown. With more, bars would be less than a pixel wide. */
+const MOST = 600;
+const MOST_LINES = 40;
 
 const LATEST: RowsWanted = { order: { column: "number", descending: true }, filter: ALL, offset: 0, size: MOST };
 
@@ -122,4 +124,27 @@ function timelineOption(palette: Palette, trials: Trial[], lines: string[], now:
       },
     ],
   };
+}
+
+
+/** The content of a timeline: the latest trials, a line for each agent or client, and the number of omitted trials. */
+export interface Layout {
+  shown: Trial[];
+  lines: string[];
+  left: number;
+}
+
+function measurer(trial: Trial): string {
+  return measuredBy(trial) || t`a client`;
+}
+
+/** Return the latest trials that fit on a timeline. `trials` is sorted by number. */
+export function laidOut(trials: readonly Trial[]): Layout {
+  const begun = trials.filter(({ started_at, origin }) => started_at !== null && origin !== "added");
+  const latest = begun.slice(-MOST);
+  // The agents and clients that measured last, if there are too many for a line each.
+  const who = new Set<string>();
+  for (const trial of latest.toReversed()) if (who.size < MOST_LINES) who.add(measurer(trial));
+  const shown = latest.filter((trial) => who.has(measurer(trial)));
+  return { shown, lines: [...who].sort(), left: begun.length - shown.length };
 }

@@ -1,16 +1,15 @@
 import { plural, t } from "@lingui/core/macro";
 import { useCallback, useMemo } from "react";
 import { Card } from "@/components/Card";
-import { Chart } from "@/components/Chart";
+import { Chart, Legend } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
-import { Legend } from "@/components/Legend";
-import { Segments } from "@/components/Segments";
+import { Segments } from "@/components/Select";
 import type { Configuration, ObjectiveProgress, Study, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { aggregate, type Aggregate } from "./aggregate";
 import { trajectory, type Across, type Trajectory } from "./trajectory";
 import { trajectoryOption } from "./trajectoryOption";
-import { unitsOf, type Units } from "@/lib/units";
+import { unitsOf, type Units } from "@/lib/space";
 import styles from "./TrajectoryChart.module.css";
 
 /** The choices of a trajectory, which the address of the page holds. Missing: the first objective, single trials, by number, linear. */

@@ -1,14 +1,13 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Button } from "@/components/Button";
-import { CopyButton } from "@/components/CopyButton";
+import { Button, CopyButton } from "@/components/Button";
 import { Code, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { trialQuery, useStopTrial } from "./api";
 import { namesOf } from "./columns";
-import { unitsOf } from "@/lib/units";
+import { unitsOf } from "@/lib/space";
 import styles from "./TrialDetails.module.css";
 
 interface Props {

@@ -1,14 +1,13 @@
-import { t } from "@lingui/core/macro";
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import { Fragment, useEffect, useId, useRef, type ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import type { Configuration, StudySpec, Trial } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
-import { formatDuration, formatMetric, formatTime, formatValue, unitOf } from "@/lib/format";
+import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { DIFFERENCES, type Shown } from "./columns";
-import { differences } from "./differences";
-import { originText } from "./origins";
-import { duration, measuredBy } from "./sorting";
+import { duration, measuredBy } from "./tableQuery";
 import { TrialDetails } from "./TrialDetails";
 import styles from "./TrialTable.module.css";
 
@@ -121,4 +120,32 @@ function RunningDuration({ trial }: { trial: Trial }) {
 
 function text(seconds: number | null): string {
   return seconds === null ? "—" : formatDuration(seconds);
+}
+
+const NAMES: Record<Trial["origin"], MessageDescriptor> = {
+  suggested: msg`suggested`,
+  replicate: msg`replicate`,
+  check: msg`final check`,
+  default: msg`default`,
+  added: msg`added`,
+  enqueued: msg`enqueued`,
+  earlier: msg`earlier study`,
+};
+
+/** Return the text of a trial's origin. */
+export function originText(origin: Trial["origin"]): string {
+  return i18n._(NAMES[origin]);
+}
+
+/** Describe how a configuration differs from the default, with at most three parameters by name. */
+export function differences(params: Configuration, standard: Configuration | undefined): string {
+  if (standard === undefined) return "";
+  const names = new Set([...Object.keys(params), ...Object.keys(standard)]);
+  const differing = [...names].filter((name) => params[name] !== standard[name]);
+  if (differing.length === 0) return t`the default`;
+  const first = differing
+    .slice(0, 3)
+    .map((name) => `${name} ${formatValue(params[name])}`)
+    .join(", ");
+  return differing.length > 3 ? t`${first} and ${formatNumber(differing.length - 3)} more` : first;
 }

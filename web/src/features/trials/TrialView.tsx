@@ -1,26 +1,25 @@
 import { t } from "@lingui/core/macro";
-import { Button } from "@/components/Button";
+import type { ReactNode } from "react";
+import { Button, CopyButton } from "@/components/Button";
 import { Card } from "@/components/Card";
 import compact from "@/components/CompactTable.module.css";
-import { ConfigurationTable } from "@/components/ConfigurationTable";
-import { CopyButton } from "@/components/CopyButton";
+import { ConfigurationTable } from "@/components/Table";
+import { Invocation } from "@/components/Invocation";
 import { Code, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatMetric, formatTime, unitOf } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
+import { unitsOf } from "@/lib/space";
 import { useStopTrial } from "./api";
 import { Artifacts } from "./Artifacts";
 import { namesOf } from "./columns";
-import { Fact } from "./Fact";
-import { HowItRan } from "./HowItRan";
 import { Leases } from "./Leases";
 import { LogTail } from "./LogTail";
 import { MeasureAgain } from "./MeasureAgain";
-import { originText } from "./origins";
-import { duration, measuredBy } from "./sorting";
+import { originText } from "./TrialRow";
+import { duration, measuredBy } from "./tableQuery";
 import { StepsChart } from "./StepsChart";
-import { unitsOf } from "@/lib/units";
 import styles from "./TrialView.module.css";
 
 interface Props {
@@ -162,5 +161,44 @@ function Metrics({ spec, trial }: { spec: StudySpec; trial: Trial }) {
         </table>
       )}
     </Card>
+  );
+}
+
+/** Show the commands that the agent rendered for the latest run of a trial that has started. */
+function HowItRan({ trial, execution }: { trial: TrialDetail; execution: boolean }) {
+  const lease = trial.leases.findLast(({ started_at }) => started_at !== null);
+  if (!execution || lease === undefined) return null;
+  const { invocation } = lease;
+  if (invocation === null || invocation.commands.length === 0) {
+    return (
+      <Card title={t`Execution`}>
+        <p className={styles.soft}>{t`Agent ${lease.agent} does not report its command lines. Its administrator has disabled this, or the agent is an earlier version.`}</p>
+      </Card>
+    );
+  }
+  return (
+    <Card title={t`Execution`}>
+      <dl className={styles.facts}>
+        <Fact name={t`Agent host`}>{invocation.host}</Fact>
+        <Fact name={t`Node`}>{lease.node || "—"}</Fact>
+        <Fact name={t`Working directory`}>
+          <code>{invocation.folder}</code>
+        </Fact>
+        {trial.leases.length > 1 ? <Fact name={t`Attempt`}>{lease.attempt}</Fact> : null}
+      </dl>
+      <div className={styles.below}>
+        <Invocation invocation={invocation} />
+      </div>
+    </Card>
+  );
+}
+
+/** A name and a value in a list of facts. */
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={styles.wrapped}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
   );
 }

@@ -1,7 +1,6 @@
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
 import { api, unwrap, type Configuration, type TrialDetail } from "@/lib/api/client";
-import type { Filter } from "./filter";
-import type { Order } from "./sorting";
+import type { Filter, Order } from "./tableQuery";
 
 /** A trial with its measurements and log. It is fetched again when its revision changes. */
 export function trialQuery(study: string, number: number, revision: number) {

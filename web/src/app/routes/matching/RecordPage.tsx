@@ -9,8 +9,8 @@ import { RecordView } from "@/features/matching/RecordView";
 import { studyQuery } from "@/features/studies/api";
 import { ApiError } from "@/lib/api/client";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
-import { unitsOf } from "@/lib/units";
+import { useTitle } from "@/lib/browser";
+import { unitsOf } from "@/lib/space";
 import pages from "../pages.module.css";
 
 const route = getRouteApi("/signed-in/matching/records/$id");

@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
+import styles from "@/app/routes/pages.module.css";
 import { Code, Empty } from "@/components/Message";
 import type { Study } from "@/lib/api/client";
-import styles from "../pages.module.css";
 
 /** Explain what starts the first trial of a study that has none yet. */
 export function FirstTrial({ study }: { study: Study }) {
@@ -29,4 +29,9 @@ study.tell(trial, {${study.spec.objectives.map(({ metric }) => `"${metric}": …
       )}
     </div>
   );
+}
+
+/** Whether the study has started a trial. */
+export function hasBegun(study: Study): boolean {
+  return study.finished_count + study.active_count > 0;
 }

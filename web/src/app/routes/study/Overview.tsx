@@ -14,9 +14,9 @@ import { RunningTrials } from "@/features/trials/RunningTrials";
 import { TrajectoryChart, type TrajectoryView } from "@/features/trials/TrajectoryChart";
 import { thinned } from "@/features/trials/trajectory";
 import type { Analysis, Study, Trial } from "@/lib/api/client";
-import { unitsOf } from "@/lib/units";
+import { unitsOf } from "@/lib/space";
 import styles from "../pages.module.css";
-import { hasBegun } from "./hasBegun";
+import { hasBegun } from "./FirstTrial";
 import { UseConfiguration } from "./UseConfiguration";
 
 // The service sends at most so many trials as points of a plot.

@@ -3,36 +3,32 @@ import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useEffect } from "react";
-import { StateBadge } from "@/components/Badge";
+import { tabsOf, type StudySearch } from "@/app/addresses";
+import styles from "@/app/routes/pages.module.css";
+import { TITLES } from "@/app/titles";
+import { StateBadge, Tags } from "@/components/Badge";
+import { Button } from "@/components/Button";
 import { Empty, Loading, Problem } from "@/components/Message";
-import { Tabs } from "@/components/Tabs";
-import { Tags } from "@/components/Tags";
+import { Popover } from "@/components/Popover";
+import { Tabs } from "@/components/Select";
 import { StudyRecord } from "@/features/matching/StudyRecord";
 import { NoteCard } from "@/features/notes/NoteCard";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
-import { ConnectionState } from "@/features/studies/ConnectionState";
-import type { Connection } from "@/features/studies/feed";
-import { Standing } from "@/features/studies/Standing";
+import { ConnectionState, Standing } from "@/features/studies/Standing";
+import { useStudyFeed, type Connection } from "@/features/studies/feed";
 import { StudyActions } from "@/features/studies/StudyActions";
-import { useStudyFeed } from "@/features/studies/useStudyFeed";
-import type { TrajectoryView } from "@/features/trials/TrajectoryChart";
 import { Timeline } from "@/features/trials/Timeline";
+import type { TrajectoryView } from "@/features/trials/TrajectoryChart";
 import { ApiError, type Study, type Trial } from "@/lib/api/client";
 import { useLast, useThrottled } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { useMay } from "@/lib/session";
-import { useTitle } from "@/lib/title";
-import { tabsOf, type StudySearch } from "../../addresses";
-import { TITLES } from "../../titles";
-import styles from "../pages.module.css";
-import { AnalysisTab } from "./AnalysisTab";
-import { ExportMenu } from "./ExportMenu";
-import { FirstTrial } from "./FirstTrial";
-import { hasBegun } from "./hasBegun";
+import { useTitle } from "@/lib/browser";
+import { AnalysisTab, TradeOffsTab } from "./AnalysisTabs";
+import { FirstTrial, hasBegun } from "./FirstTrial";
 import { Overview } from "./Overview";
 import { StudyFacts } from "./StudyFacts";
-import { TradeOffsTab } from "./TradeOffsTab";
 import { TrialsTab } from "./TrialsTab";
 
 // The writer of study files is loaded with the tab that shows one.
@@ -197,5 +193,37 @@ function TrialLink({ study, number, text }: { study: string; number: number; tex
     <Link to="/studies/$name/trials/$number" params={{ name: study, number: String(number) }} preload={false}>
       {text}
     </Link>
+  );
+}
+
+/** A menu that downloads the study's data or opens its report. */
+export function ExportMenu({ study }: { study: Study }) {
+  const at = `/api/v1/studies/${encodeURIComponent(study.name)}`;
+  return (
+    <Popover label={t`Export`} trigger={<Button>{t`Export`}</Button>}>
+      <ul className={styles.menu}>
+        <li>
+          <a href={`${at}/trials.csv`} download>
+            {t`Trials as CSV`}
+          </a>
+        </li>
+        <li>
+          <a href={`${at}/trials.json`} download>
+            {t`Study and trials as JSON`}
+          </a>
+        </li>
+        <li>
+          <a href={`${at}/verdict.csv`} download>
+            {t`Verdict as CSV`}
+          </a>
+        </li>
+        <li>
+          <Link to="/studies/$name/report" params={{ name: study.name }}>
+            {t`Printable report`}
+          </Link>
+        </li>
+        <li className={styles.soft}>{t`To save a plot as SVG, use the button in its corner.`}</li>
+      </ul>
+    </Popover>
   );
 }

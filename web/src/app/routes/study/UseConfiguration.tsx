@@ -1,15 +1,14 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Button } from "@/components/Button";
-import { CopyButton } from "@/components/CopyButton";
+import { Button, CopyButton } from "@/components/Button";
 import { Dialog } from "@/components/Dialog";
 import { Code, Loading, Problem } from "@/components/Message";
-import { Segments } from "@/components/Segments";
+import { Segments } from "@/components/Select";
 import { commandText, differenceText, exportText, optionText, variableText, yamlText } from "@/features/studies/formats";
 import { trialQuery } from "@/features/trials/api";
 import type { Configuration, Measured, Study } from "@/lib/api/client";
-import { unitsOf } from "@/lib/units";
+import { unitsOf } from "@/lib/space";
 import styles from "../pages.module.css";
 
 type Format = "command" | "environment" | "yaml" | "json" | "difference";

@@ -1,9 +1,0 @@
-import { describe, expect, it } from "vitest";
-import { tagsOf } from "./tags";
-
-describe("tagsOf", () => {
-  it("trims tags and drops duplicates", () => {
-    expect(tagsOf(" night,gcc 13 ,,night, ")).toEqual(["night", "gcc 13"]);
-    expect(tagsOf("")).toEqual([]);
-  });
-});
