@@ -1,7 +1,6 @@
 """The daemon: it connects the parts, starts the loops and stops them."""
 
 import asyncio
-import logging
 import signal
 import uuid
 
@@ -14,11 +13,12 @@ from trimtab_agent.errors import CallError
 from trimtab_agent.installed import Installed
 from trimtab_agent.journal import Journal, host_id
 from trimtab_agent.lease import Settlement
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching.serving import serving
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds that a stopping agent takes to report which leases it gives back. Ending the trials before that takes another
 # one or two seconds.
@@ -55,7 +55,7 @@ async def serve(
             stopping.cancel()
             # The supervisors continue to run the trials for the next start.
             await work
-        logger.info("stopping: ending the running trials and giving their leases back")
+        logger.info("stopping, the running trials are ended and their leases given back")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         if config.slots:
@@ -75,7 +75,7 @@ async def _work(
 ) -> None:
     if config.enrol is not None and isinstance(credentials, Enrolled) and not credentials.came_with(config.enrol):
         await control.enrol(config.enrol, credentials)
-        logger.info("enrolled")
+        logger.info("enrolled", agent=config.name)
     if config.slots == 0:
         # Without a registration the service gives it no trials.
         print(f"ready agent={config.name} slots=0 socket={config.match_socket}", flush=True)
@@ -104,7 +104,7 @@ async def _confirm(control: ControlPlane, trials: TrialRunner) -> None:
             renewal = await control.renew(trials.held())
         except CallError as error:
             tries += 1
-            logger.warning("%s; trying again", error)
+            logger.warning("the service does not answer a heartbeat, trying again", error=error)
             await asyncio.sleep(pause(tries))
             continue
         for lease, reason in renewal.cancel.items():
@@ -122,4 +122,4 @@ async def _return_unseen(control: ControlPlane, trials: TrialRunner) -> None:
             for lease in await control.acquire(0, 0, trials.held()):
                 await control.settle(lease.id, Settlement(Outcome.RELEASED, "the agent was stopped"))
     except (CallError, TimeoutError) as error:
-        logger.info("leases granted during the stop expire by themselves: %s", error or "no answer")
+        logger.info("leases granted during the stop are not returned, they expire", error=str(error) or "no answer")

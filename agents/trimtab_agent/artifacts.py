@@ -1,7 +1,6 @@
 """Artifacts: the files of a trial that its component names, sent to the service after the trial."""
 
 import hashlib
-import logging
 import os
 import re
 import stat
@@ -9,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trimtab_agent.logger import Logger
 from trimtab_agent.redaction import Redactor
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Maximum length of a name that the service accepts.
 NAME_LENGTH = 255
@@ -68,7 +68,7 @@ def _matching(work: Path, patterns: Sequence[str]) -> Iterator[tuple[str, Path]]
                 if path not in seen and not _has_links(work, path):
                     found.append(path)
         except OSError as error:
-            logger.info("%s: %s", work, error)
+            logger.info("artifacts cannot be listed", folder=work, error=error)
         seen.update(found)
         for path in sorted(found):
             yield str(path.relative_to(work)), path

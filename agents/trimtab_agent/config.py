@@ -1,7 +1,6 @@
 """The agent's settings."""
 
 import ipaddress
-import logging
 import os
 import re
 import socket
@@ -10,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.logger import Logger
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.runners.trial_user import TrialUser
 from trimtab_components.definition import ADDRESS
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # The names of the runners.
 RUNNERS = ("local", "slurm", "ray")
@@ -148,7 +148,7 @@ def make_runner(
 
     shares = cpus.share_out(slots, cores, cpus.cores(cpus.allowed()))
     if shares.warning:
-        logger.warning("%s", shares.warning)
+        logger.warning("trials disturb each other's timing", reason=shares.warning)
     runner = LocalRunner(shares, memory, user)
     os.sched_setaffinity(0, shares.spare)
     return runner

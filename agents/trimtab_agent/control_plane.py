@@ -1,7 +1,6 @@
 """The only module that calls the service. It translates gRPC's errors and repeats calls."""
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,7 @@ from trimtab_agent.errors import (
 )
 from trimtab_agent.invocation import Invocation, Rendered
 from trimtab_agent.lease import DryRun, Lease, Settlement
+from trimtab_agent.logger import Logger
 from trimtab_agent.submissions import Job, Match, Submission
 from trimtab_agent.version import VERSION
 from trimtab_components.schema import Component
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from trimtab_agent._gen.agent_pb2_grpc import AgentServiceAsyncStub
     from trimtab_agent._gen.matching_pb2_grpc import MatchingServiceAsyncStub
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 NOTHING_RUNS: Mapping[str, float] = MappingProxyType({})
 NOTHING_WAITS: Mapping[str, str] = MappingProxyType({})
@@ -241,7 +241,8 @@ class ControlPlane:
             except CallRefusedError as error:
                 if error.code != ELSEWHERE or self._registered or time.monotonic() > give_up:
                     raise
-                logger.warning("%s; trying again for %.0f s", error, max(0.0, give_up - time.monotonic()))
+                left = round(max(0.0, give_up - time.monotonic()))
+                logger.warning("the agent is active elsewhere, trying again", seconds=left, error=error)
                 await asyncio.sleep(ELSEWHERE_PAUSE)
 
     async def acquire(self, count: int, wait: float, held: Sequence[str]) -> list[Lease]:
@@ -371,7 +372,7 @@ class ControlPlane:
                 # One attempt more than usual, because the registration should solve it.
                 if name == "Register" or (retry.tries is not None and tries > retry.tries):
                     raise
-                logger.info("the service does not know this agent: registering again")
+                logger.info("the service does not know this agent, registering again", agent=self._agent_id)
                 await self.register()
                 if tries > 1:
                     await asyncio.sleep(pause(tries))
@@ -382,7 +383,7 @@ class ControlPlane:
                 if isinstance(error, CredentialsError) and not self._registered:
                     raise  # at the start a person can read the error
                 if tries in (1, 5) or tries % 30 == 0:
-                    logger.warning("%s; trying again", error)
+                    logger.warning("a call has failed, trying again", tries=tries, error=error)
                 await asyncio.sleep(pause(tries))
 
     async def _try(self, name: str, request: Any, deadline: float) -> Any:
@@ -397,7 +398,7 @@ class ControlPlane:
             try:
                 self._token = self._credentials.token()  # the administrator may have replaced it
             except ConfigError as unreadable:
-                logger.warning("%s", unreadable)
+                logger.warning("the token cannot be read again", error=unreadable)
         raise failure
 
 

@@ -1,7 +1,6 @@
 """Answer dry runs: render the commands as for a trial, with the same code, in a temporary folder, and run nothing."""
 
 import asyncio
-import logging
 import shutil
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,10 +13,11 @@ from trimtab_agent.invocation import Rendered
 from trimtab_agent.job import job_of
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import DryRun, Lease
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import Runner
 from trimtab_components.errors import UnsuitableValueError
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Maximum number of trials in one answer.
 MOST_TRIALS = 10
@@ -58,7 +58,7 @@ class DryRuns:
             await self._answer(asked.id, trials)
         except CallError as error:
             # The service repeats it with the next heartbeat while somebody waits.
-            logger.info("a dry run is not answered: %s", error)
+            logger.info("a dry run is not answered", dry_run=asked.id, error=error)
 
     def _render(self, lease: Lease) -> Rendered:
         if not self._config.policy.show_commands:
@@ -73,7 +73,7 @@ class DryRuns:
         except (AgentError, UnsuitableValueError, OSError) as error:
             return str(error) or type(error).__name__
         except Exception as error:
-            logger.exception("the dry run of %s failed", lease.component)
+            logger.exception("a dry run has failed", component=lease.component)
             return f"the agent failed: {type(error).__name__}: {error}"
         finally:
             shutil.rmtree(folder, ignore_errors=True)

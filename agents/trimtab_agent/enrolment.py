@@ -1,19 +1,19 @@
 """The token of an enrolment: where it comes from, and how it stays out of the list of processes."""
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.logger import Logger
 
 VARIABLE = "TRIMTAB_ENROL_TOKEN"
 _OPTION = "--enrol"
 # It fits into a pipe that nobody reads yet.
 _LONGEST = 1000
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def hide(token: str) -> None:
@@ -66,10 +66,10 @@ def _read(file: Path) -> str:
     try:
         with file.open(encoding="utf-8") as opened:
             if os.fstat(opened.fileno()).st_mode & 0o077:
-                logger.warning("other users may read the token in %s: chmod 600 %s", file, file)
+                logger.warning("other users may read the enrolment token, use chmod 600", path=file)
             return opened.readline(_LONGEST)
     except FileNotFoundError:
-        logger.info("--enrol-file %s does not exist, so no token is used", file)
+        logger.info("the file of --enrol-file does not exist, no token is used", path=file)
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--enrol-file {file} cannot be read: {error}") from None

@@ -1,14 +1,14 @@
 """Renew the leases and act on the service's answers."""
 
 import asyncio
-import logging
 
 from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.dry_runs import DryRuns
 from trimtab_agent.errors import CallError
+from trimtab_agent.logger import Logger
 from trimtab_agent.trial_runner import TrialRunner
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds until the next heartbeat after an answer that named something to do: there may be more. The pause doubles, up
 # to the usual interval, while the service repeats the same items, which are in progress.
@@ -33,7 +33,7 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
         try:
             renewal = await control.renew(held, await trials.elapsed(), trials.waiting(), wait=seconds)
         except CallError as error:
-            logger.warning("%s; trials continue", error)
+            logger.warning("a heartbeat has failed, trials continue", error=error)
             await asyncio.sleep(interval)
             continue
         for lease, reason in renewal.cancel.items():

@@ -14,7 +14,6 @@ and its settlement before it is reported (durably, so that a repeated report nev
 import errno
 import fcntl
 import hashlib
-import logging
 import os
 import shutil
 import socket
@@ -26,9 +25,10 @@ from urllib.parse import quote
 from trimtab_agent.errors import JournalError
 from trimtab_agent.files import write_atomically
 from trimtab_agent.lease import Lease, Settlement
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import MEASUREMENTS
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Minimum free disk space, in bytes, to accept another trial.
 LEAST_FREE = 32 << 20
@@ -122,7 +122,7 @@ class Journal:
         try:
             status = os.statvfs(self.state)
         except OSError as error:
-            logger.error("%s cannot be reached: %s", self.state, error)
+            logger.error("the state directory cannot be reached", folder=self.state, error=error)
             return False
         return status.f_bavail * status.f_frsize >= LEAST_FREE
 
@@ -174,7 +174,7 @@ class Journal:
                     entry.reruns = int((folder / "reruns").read_text(encoding="ascii"))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 # Only a power cut right after the grant leaves such a folder. The service grants that lease again.
-                logger.warning("%s is damaged and is removed: %s", folder, error)
+                logger.warning("a damaged lease is removed", folder=folder, error=error)
                 folder.rename(self.trash / f"{folder.name}.{uuid.uuid4().hex[:8]}")
                 continue
             found.append(entry)

@@ -1,14 +1,14 @@
 """Acquire leases whenever a slot is free."""
 
 import asyncio
-import logging
 
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.errors import CallError
 from trimtab_agent.journal import LEAST_FREE, Journal
+from trimtab_agent.logger import Logger
 from trimtab_agent.trial_runner import TrialRunner
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds that the service may hold one call: long enough to cost little, short enough for proxies that close idle
 # connections.
@@ -28,9 +28,9 @@ async def acquire(control: ControlPlane, trials: TrialRunner, journal: Journal) 
         free = await trials.free_slots()
         if not journal.has_space():
             logger.error(
-                "less than %d MiB are free in %s: no further trial starts until there is enough space",
-                LEAST_FREE >> 20,
-                journal.state,
+                "the disk is full, no further trial starts until there is enough space",
+                folder=journal.state,
+                least_free_mib=LEAST_FREE >> 20,
             )
             await asyncio.sleep(SPACE_INTERVAL)
             continue
@@ -41,7 +41,7 @@ async def acquire(control: ControlPlane, trials: TrialRunner, journal: Journal) 
         except CallError as error:
             failures += 1
             if failures in (1, 5) or failures % 30 == 0:
-                logger.warning("%s; trying again", error)
+                logger.warning("no leases can be acquired, trying again", tries=failures, error=error)
             await asyncio.sleep(pause(failures))
             continue
         failures = 0

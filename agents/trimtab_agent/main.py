@@ -14,6 +14,7 @@ from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
 from trimtab_agent.credentials import Enrolled, TokenFile
 from trimtab_agent.errors import AgentError, ComponentError, ConfigError
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching import wrap
 from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
@@ -22,6 +23,8 @@ from trimtab_agent.runners.trial_user import TrialUser
 from trimtab_agent.version import VERSION
 from trimtab_components.errors import UnsuitableValueError
 from trimtab_components.schema import Component
+
+logger = Logger(__name__)
 
 EXAMPLES = """\
 examples:
@@ -315,9 +318,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         if arguments is None and options.command == "run" and options.enrol not in (None, "-"):
-            logging.getLogger(__name__).warning(
-                "all users of this machine could see the token of --enrol; use --enrol-file, --enrol - or %s",
-                enrolment.VARIABLE,
+            logger.warning(
+                "all users of this machine could see the token of --enrol, use --enrol-file or the variable",
+                variable=enrolment.VARIABLE,
             )
             enrolment.hide(options.enrol)
         {"run": _run, "check": _check, "try": _try, "pull": _pull, "workloads": _workloads}[options.command](options)
@@ -376,7 +379,7 @@ def _run(options: argparse.Namespace) -> None:
     if user is not None:
         user.open_state(settings.state, {one.folder for one in components.components.values()})
     for remark in machine.remarks():
-        logging.getLogger(__name__).warning("timings on this machine may be unreliable: %s", remark)
+        logger.warning("timings on this machine may be unreliable", reason=remark)
     try:
         credentials = TokenFile(settings.token_file) if settings.token_file else Enrolled(settings.state)
         if settings.enrol is None:

@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-import logging
 import os
 from collections.abc import Callable
 
 from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.errors import CallError, CallRefusedError
 from trimtab_agent.journal import Entry
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import MEASUREMENTS
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 INTERVAL = 0.25
 # Seconds that a settlement waits for the report of the last measurements.
@@ -24,7 +24,7 @@ class MeasurementReporter:
     def __init__(self, control: ControlPlane, entry: Entry, stop: Callable[[], None]) -> None:
         """Create the reporter. It calls `stop` if the service wants the trial to end."""
         self._control = control
-        self._title = entry.lease.title
+        self._study, self._trial = entry.lease.study, entry.lease.trial
         self._lease = entry.lease.id
         self._path = entry.folder / MEASUREMENTS
         self._offset = 0
@@ -44,7 +44,11 @@ class MeasurementReporter:
                 while not await self._report():  # noqa: ASYNC110  there is no event for the return of the service
                     await asyncio.sleep(INTERVAL)
         except TimeoutError:
-            logger.info("%s: its last measurements are not reported because the service does not answer", self._title)
+            logger.info(
+                "the last measurements are not reported, the service does not answer",
+                study=self._study,
+                trial=self._trial,
+            )
 
     async def _report(self) -> bool:
         """Report new measurements; return whether the service has accepted all of them."""
@@ -58,7 +62,7 @@ class MeasurementReporter:
                     self._stop()
             except (CallRefusedError, ValueError, KeyError) as error:
                 # A full disk leaves damaged lines.
-                logger.info("%s: a measurement is not reported: %s", self._title, error)
+                logger.info("a measurement is not reported", study=self._study, trial=self._trial, error=error)
             except CallError:
                 return False
             self._offset += len(line)

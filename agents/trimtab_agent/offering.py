@@ -1,14 +1,14 @@
 """The loop that offers changed components while the agent runs."""
 
 import asyncio
-import logging
 
 from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.errors import CallError, ComponentError, ConfigError
 from trimtab_agent.installed import Installed
+from trimtab_agent.logger import Logger
 from trimtab_agent.policy import Policy
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds between two checks of the component files.
 INTERVAL = 3.0
@@ -24,11 +24,11 @@ async def follow(installed: Installed, policy: Policy, control: ControlPlane) ->
         try:
             await asyncio.to_thread(installed.renew, policy)
         except (ComponentError, ConfigError) as error:
-            logger.warning("the changed component files are not used: %s", error)
+            logger.warning("the changed component files are not used", error=error)
             continue
         offered = policy.offered(installed.components)
-        logger.info("component files have changed; the agent now offers %s", ", ".join(offered))
+        logger.info("component files have changed", components=", ".join(offered))
         try:
             await control.offer(list(offered.values()))
         except CallError as error:
-            logger.warning("%s; the agent offers the changes when it registers again", error)
+            logger.warning("the changes are offered at the next registration", error=error)

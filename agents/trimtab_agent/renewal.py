@@ -1,13 +1,13 @@
 """Renew the agent's own credential long before it expires."""
 
 import asyncio
-import logging
 
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.credentials import Enrolled
 from trimtab_agent.errors import CallError, JournalError
+from trimtab_agent.logger import Logger
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 async def keep(control: ControlPlane, enrolled: Enrolled) -> None:
@@ -22,7 +22,7 @@ async def keep(control: ControlPlane, enrolled: Enrolled) -> None:
         except (CallError, JournalError) as error:
             tries += 1
             if tries in (1, 5) or tries % 30 == 0:
-                logger.warning("%s; trying again to renew the credential", error)
+                logger.warning("the credential is not renewed, trying again", tries=tries, error=error)
             await asyncio.sleep(pause(tries))
         else:
             tries = 0

@@ -5,20 +5,20 @@ bounded length, and a thread sends them, so a collector that is slow or away cos
 """
 
 import atexit
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from trimtab_agent.logger import Logger
 from trimtab_agent.version import VERSION
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Tracer
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 # Seconds for the last spans when the agent ends.
@@ -42,10 +42,10 @@ def start() -> None:
         provider = TracerProvider(resource=Resource.create({"service.version": VERSION}), shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     except ModuleNotFoundError as error:
-        logger.warning("there are no traces: %s; install trimtab-agent[tracing]", error)
+        logger.warning("there are no traces, install trimtab-agent[tracing]", error=error)
         return
     except Exception:  # a value that OpenTelemetry refuses
-        logger.warning("there are no traces: OpenTelemetry cannot be set up", exc_info=True)
+        logger.warning("there are no traces, OpenTelemetry cannot be set up", exc_info=True)
         return
     _tracer = provider.get_tracer("trimtab-agent", VERSION)
     atexit.register(_close, provider)

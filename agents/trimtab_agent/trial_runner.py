@@ -1,7 +1,6 @@
 """The trials of an agent, each from its lease to the acknowledged settlement."""
 
 import asyncio
-import logging
 import shutil
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
@@ -26,12 +25,13 @@ from trimtab_agent.job import job_of
 from trimtab_agent.journal import Entry, Journal
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.log_shipper import LogShipper
+from trimtab_agent.logger import Logger
 from trimtab_agent.measurement_reporter import MeasurementReporter
 from trimtab_agent.redaction import Redactor
 from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner, stored_spec
 from trimtab_components.errors import UnsuitableValueError
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # How often the agent restarts a trial that was lost with its machine. Then the service tries elsewhere.
 RERUNS = 1
@@ -129,7 +129,12 @@ class TrialRunner:
             entry = self._journal.accept(lease)
         except OSError as error:
             # Without a journal entry the lease is not held. The service grants it again to this or another agent.
-            logger.error("the lease of %s cannot be written to the journal and will expire: %s", lease.title, error)
+            logger.error(
+                "a lease cannot be written to the journal and will expire",
+                study=lease.study,
+                trial=lease.trial,
+                error=error,
+            )
             return
         self._begin(entry)
 
@@ -149,7 +154,8 @@ class TrialRunner:
         """End a trial that the service has cancelled."""
         trial = self._trials.get(lease)
         if trial and trial.running and not trial.cancel_reason:
-            logger.info("%s is cancelled: %s", trial.entry.lease.title, reason)
+            known = trial.entry.lease
+            logger.info("a trial is cancelled", study=known.study, trial=known.trial, reason=reason)
             trial.cancel_reason = reason or "cancelled by the service"
             self._spawn(self._patiently(trial, self._runner.cancel))
 
@@ -158,7 +164,8 @@ class TrialRunner:
         same, and the service decides what it is worth."""
         trial = self._trials.get(lease)
         if trial and trial.running and not trial.lost:
-            logger.warning("the lease of %s is lost; ending its trial", trial.entry.lease.title)
+            known = trial.entry.lease
+            logger.warning("a lease is lost, its trial is ended", study=known.study, trial=known.trial)
             trial.lost = True
             self._spawn(self._patiently(trial, self._runner.cancel))
 
@@ -171,7 +178,7 @@ class TrialRunner:
         self.confirm()
         ending = [self._runner.cancel(trial.entry.folder) for trial in running]
         for error in filter(None, await asyncio.gather(*ending, return_exceptions=True)):
-            logger.warning("a trial could not be ended: %s", error)
+            logger.warning("a trial could not be ended", error=error)
         tasks = [trial.task for trial in self._trials.values() if trial.task]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -261,17 +268,26 @@ class TrialRunner:
 
     async def _report(self, entry: Entry) -> None:
         assert entry.settlement is not None
+        lease, settlement = entry.lease, entry.settlement
         try:
-            await self._control.settle(entry.lease.id, entry.settlement)
+            await self._control.settle(lease.id, settlement)
         except InvalidReportError as error:
             # The trial measured other metrics than the study needs. Report that to the study.
-            logger.warning("%s: %s", entry.lease.title, error)
+            logger.warning("the service finds an error in a result", study=lease.study, trial=lease.trial, error=error)
             await self._journal_settlement(entry, Settlement(Outcome.FAILED, str(error)))
             await self._report(entry)
         except CallRefusedError as error:
-            logger.warning("the service refuses the result of %s: %s", entry.lease.title, error)
+            logger.warning("the service refuses a result", study=lease.study, trial=lease.trial, error=error)
         else:
-            logger.info("%s: %s%s", entry.lease.title, entry.settlement.outcome, _told(entry.settlement))
+            logger.info(
+                "a result is reported",
+                study=lease.study,
+                trial=lease.trial,
+                outcome=settlement.outcome,
+                metrics=_metrics(settlement),
+                reason=_first_line(settlement.reason),
+                doubt=_first_line(settlement.doubt),
+            )
 
     async def _forget(self, trial: _Trial) -> None:
         del self._trials[trial.entry.lease.id]
@@ -279,10 +295,11 @@ class TrialRunner:
             await asyncio.to_thread(self._journal.remove, trial.entry)
         except OSError as error:
             # The next start reports it again, which changes nothing.
-            logger.warning("%s cannot be removed: %s", trial.entry.folder, error)
+            logger.warning("the folder of a trial cannot be removed", folder=trial.entry.folder, error=error)
 
     async def _settlement(self, trial: _Trial) -> Settlement:
         """Run the trial, or wait for a running one, and return its settlement."""
+        lease = trial.entry.lease
         try:
             result = await self._result(trial)
         except UnsuitableValueError as error:
@@ -293,7 +310,7 @@ class TrialRunner:
             result = await self._give_up(trial, f"the trial could not run: {error}")
         except Exception as error:
             # A defect of the agent must not leave the service waiting for this trial.
-            logger.exception("%s", trial.entry.lease.title)
+            logger.exception("the agent has failed to run a trial", study=lease.study, trial=lease.trial)
             result = await self._give_up(trial, f"the agent failed: {type(error).__name__}: {error}")
         # A trial that ended by itself before the signal has its own result.
         if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
@@ -304,10 +321,11 @@ class TrialRunner:
 
     async def _give_up(self, trial: _Trial, reason: str) -> JobResult:
         """End the trial's processes before the service learns of the failure and starts it elsewhere."""
+        lease = trial.entry.lease
         try:
             await self._patiently(trial, self._runner.cancel)
         except Exception:
-            logger.exception("%s may still be running", trial.entry.lease.title)
+            logger.exception("a trial may still be running", study=lease.study, trial=lease.trial)
         return JobResult(Outcome.FAILED, reason)
 
     async def _patiently(self, trial: _Trial, ask: Callable[[Path], Awaitable[Answer]]) -> Answer:
@@ -318,6 +336,7 @@ class TrialRunner:
         Raises:
             FileNotFoundError: the folder is gone.
         """
+        lease = trial.entry.lease
         tries = 0
         while True:
             try:
@@ -327,12 +346,17 @@ class TrialRunner:
             except OSError as error:
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be reached: %s; trying again", trial.entry.lease.title, error)
+                    logger.warning(
+                        "the folder of a trial cannot be reached, trying again",
+                        study=lease.study,
+                        trial=lease.trial,
+                        error=error,
+                    )
                 await asyncio.sleep(FOLDER_INTERVAL)
 
     async def _result(self, trial: _Trial) -> JobResult:
         entry = trial.entry
-        folder = entry.folder
+        lease, folder = entry.lease, entry.folder
         if await self._patiently(trial, self._runner.status) is JobState.ABSENT:
             await self._confirmed.wait()
             if trial.released or trial.cancel_reason or trial.lost:
@@ -343,11 +367,13 @@ class TrialRunner:
                         Outcome.FAILED,
                         "the trial was lost without a result more than once, with its machine or by a signal",
                     )
-                logger.warning("%s was lost without a result; running it again", entry.lease.title)
+                logger.warning(
+                    "a trial was lost without a result, running it again", study=lease.study, trial=lease.trial
+                )
                 self._journal.note_rerun(entry)
             run = 1 + entry.reruns * RUNS_OF_A_JOB
             with tracing.span("prepare"):
-                spec = job_of(entry.lease, self._config, self._installed.components, work=entry.work, run=run)
+                spec = job_of(lease, self._config, self._installed.components, work=entry.work, run=run)
                 await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
                 # The cancellation came during the submission and found nothing to end.
@@ -370,17 +396,19 @@ class TrialRunner:
         trial.telling = self._spawn(self._report_started(trial.entry, node))
 
     async def _report_started(self, entry: Entry, node: str) -> None:
+        lease = entry.lease
         spec = stored_spec(entry.folder)
         shown = None
         if spec is not None and self._config.policy.show_commands:
             shown = invocation.of(spec, self._runner.script(entry.folder, spec))
         try:
-            await self._control.report_started(entry.lease.id, node, 0 if spec is None else spec.run, shown)
+            await self._control.report_started(lease.id, node, 0 if spec is None else spec.run, shown)
         except CallError as error:
-            logger.info("%s: %s", entry.lease.title, error)
+            logger.info("the start of a trial is not reported", study=lease.study, trial=lease.trial, error=error)
 
     async def _send_artifacts(self, entry: Entry, redactor: Redactor) -> None:
         """Send the trial's artifacts. A failure is logged and delays nothing."""
+        lease = entry.lease
         spec = await asyncio.to_thread(stored_spec, entry.folder)
         if spec is None or not spec.artifacts:
             return
@@ -389,15 +417,23 @@ class TrialRunner:
         found = collect(entry.work, spec.artifacts, most=most, largest=largest, redactor=redactor)
         while artifact := await asyncio.to_thread(next, found, None):
             try:
-                refused = await self._control.put_artifact(entry.lease.id, artifact)
+                refused = await self._control.put_artifact(lease.id, artifact)
             except CallError as error:
-                logger.warning("%s: its artifact %s is lost: %s", entry.lease.title, artifact.name, error)
+                logger.warning(
+                    "an artifact is lost", study=lease.study, trial=lease.trial, artifact=artifact.name, error=error
+                )
                 return
             if refused and not artifact.left_out:
-                logger.warning("%s: the service does not store %s: %s", entry.lease.title, artifact.name, refused)
+                logger.warning(
+                    "the service does not store an artifact",
+                    study=lease.study,
+                    trial=lease.trial,
+                    artifact=artifact.name,
+                    reason=refused,
+                )
 
     async def _journal_settlement(self, entry: Entry, settlement: Settlement) -> None:
-        reported = False
+        lease, reported = entry.lease, False
         while True:
             try:
                 # This runs in a thread, so that the loop can ask for the next lease.
@@ -407,10 +443,11 @@ class TrialRunner:
                 if not reported:
                     reported = True
                     logger.error(
-                        "the result of %s cannot be written to %s; waiting for disk space: %s",
-                        entry.lease.title,
-                        entry.folder,
-                        error,
+                        "a result cannot be written, waiting for disk space",
+                        study=lease.study,
+                        trial=lease.trial,
+                        folder=entry.folder,
+                        error=error,
                     )
                 # The trial's own files may fill the disk.
                 await asyncio.to_thread(shutil.rmtree, entry.work, ignore_errors=True)
@@ -419,11 +456,12 @@ class TrialRunner:
 
 def _tell_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()):
-        logger.error("%s: %s", task.get_name(), error, exc_info=error)
+        logger.error("a task has failed", task=task.get_name(), error=error, exc_info=error)
 
 
-def _told(settlement: Settlement) -> str:
-    metrics = ", ".join(f"{name}={value:.6g}" for name, value in settlement.metrics.items())
-    said = settlement.reason or (settlement.doubt and f"the timing is doubtful: {settlement.doubt}")
-    reason = said.splitlines()[0] if said else ""
-    return "".join(f" ({part})" for part in (metrics, reason) if part)
+def _metrics(settlement: Settlement) -> str:
+    return ", ".join(f"{name}={value:.6g}" for name, value in settlement.metrics.items())
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

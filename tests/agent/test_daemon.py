@@ -411,7 +411,8 @@ def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide
 
     far_side.before = elsewhere
     agent.start()
-    wait_until(lambda: "it works on another machine (agent_online_elsewhere); trying again for 60 s" in agent.log)
+    error = "Register: it works on another machine (agent_online_elsewhere)"
+    wait_until(lambda: f'the agent is active elsewhere, trying again seconds=60 error="{error}"' in agent.log)
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
     place, _, process = far_side.registrations[0].session_id.partition(":")
     assert len(place) == 16

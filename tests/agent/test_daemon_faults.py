@@ -223,7 +223,7 @@ def test_a_result_that_cannot_be_journalled_waits(agent: AgentProcess, far_side:
     obstacle = folder / "settlement.json"
     obstacle.mkdir()
     (agent.folder / "gate").touch()
-    wait_until(lambda: "cannot be written" in agent.log)
+    wait_until(lambda: "a result cannot be written, waiting for disk space study=study trial=1 " in agent.log)
     assert lease not in far_side.settled
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED  # the others go on
     obstacle.rmdir()
@@ -250,7 +250,7 @@ def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(agent: Agent
     pipe.rename(aside := pipe.with_name("aside"))
     pipe.symlink_to(pipe)  # too many levels of symbolic links
     agent.start()
-    wait_until(lambda: "study/1 cannot be reached" in agent.log)
+    wait_until(lambda: "the folder of a trial cannot be reached, trying again study=study trial=1 " in agent.log)
     assert lease not in far_side.settled
     aside.rename(pipe)
     (agent.folder / "gate").touch()

@@ -101,7 +101,7 @@ def test_trials_continue_while_the_renewal_of_credentials_fails(enrolled: AgentP
 
     far_side.before = no_renewal
     enrolled.start(token_file=False)
-    wait_until(lambda: "trying again to renew the credential" in enrolled.log)
+    wait_until(lambda: "the credential is not renewed, trying again tries=1 error=" in enrolled.log)
     works(enrolled, far_side)
 
 

@@ -150,7 +150,7 @@ def test_a_running_agent_offers_it(agent: AgentProcess, pull: Pull, write: Write
     wait_until(lambda: "the changed component files are not used" in agent.log)
     assert offering() == ["puller"]
     (agent.components / "other.yaml").unlink()
-    wait_until(lambda: "now offers pulled" in agent.log)
+    wait_until(lambda: "component files have changed components=pulled\n" in agent.log)
     assert agent.stop() < 10
 
 

@@ -5,7 +5,6 @@ agent is away for less than Slurm's MinJobAge (five minutes by default). Later i
 """
 
 import asyncio
-import logging
 import re
 import shutil
 import statistics
@@ -13,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching.matcher import Matcher
 from trimtab_agent.matching.spool import Spool
 from trimtab_agent.runners import slurm_client, slurm_states
@@ -20,7 +20,7 @@ from trimtab_agent.runners.base import Outcome
 from trimtab_agent.runners.slurm_client import SlurmError
 from trimtab_agent.submissions import End, Submission
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds between two looks at the jobs; between two looks at the cluster, and after one without success.
 INTERVAL = 5.0
@@ -54,7 +54,7 @@ async def follow(spool: Spool, matcher: Matcher) -> None:
         except SlurmError as error:
             failures += 1
             if failures in (1, 5) or failures % 60 == 0:
-                logger.info("matching: the ends of jobs are not known yet: %s", str(error).partition("\n")[0])
+                logger.info("the ends of matched jobs are not known yet", error=str(error).partition("\n")[0])
         spool.sweep()
         if spool.finished(1):
             matcher.news.set()
@@ -80,7 +80,7 @@ async def _look(submissions: Sequence[Submission], spool: Spool) -> None:
         if tasks is None and not one.tasks:
             end = await _accounted(one.job_id)
             if end is None:
-                logger.info("matching: the end of job %s is not known: Slurm has forgotten it", one.job_id)
+                logger.info("the end of a matched job is not known, Slurm has forgotten it", job_id=one.job_id)
                 spool.remove(one.id)
             else:
                 spool.put(replace(one, end=end))

@@ -1,7 +1,6 @@
 """Answer the requests of submission hosts."""
 
 import asyncio
-import logging
 import re
 import socket
 import time
@@ -13,6 +12,7 @@ from trimtab_agent import invocation
 from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.errors import CallError, ConfigError
 from trimtab_agent.installed import Installed
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching import decision, protocol
 from trimtab_agent.matching.cache import Cache
 from trimtab_agent.matching.decision import Decided
@@ -22,7 +22,7 @@ from trimtab_agent.matching.spool import Spool
 from trimtab_agent.policy import Policy
 from trimtab_agent.submissions import Considered, Decision, End, Job, Match, Submission
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds for which the cache answers after the service has not, so that submissions do not wait again and again.
 AWAY = 2.0
@@ -122,7 +122,7 @@ class Matcher:
             except (CallError, TimeoutError) as error:
                 self._away_until = loop.time() + AWAY
                 reason = str(error) or "the service has not answered in time"
-                logger.info("jobs are matched from the cache: %s", reason)
+                logger.info("jobs are matched from the cache", reason=reason)
             else:
                 self._cache.put(job, matches)
                 return matches
@@ -167,13 +167,15 @@ def _log(submission: Submission, decided: Decided) -> None:
     additions += [f"--{name}={text}" for name, text in decided.options.items()]
     for one in decided.considered:
         logger.info(
-            "matching: job %r of %s: record %s, score %.2f, %s%s",
-            job.name,
-            job.user,
-            one.record,
-            one.score,
-            one.decision.value,
-            f" ({one.reason})" if one.reason else "",
+            "a job resembles a record",
+            job=job.name,
+            user=job.user,
+            record=one.record,
+            score=f"{one.score:.2f}",
+            decision=one.decision.value,
+            reason=one.reason,
         )
     if any(one.decision is Decision.DRY_RUN for one in decided.considered):
-        logger.info("matching: job %r of %s would have got %s", job.name, job.user, " ".join(additions) or "nothing")
+        logger.info(
+            "a dry run leaves a job unchanged", job=job.name, user=job.user, additions=" ".join(additions) or "nothing"
+        )

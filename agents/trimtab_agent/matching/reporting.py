@@ -2,16 +2,16 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Sequence
 
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.errors import CallError, CallRefusedError
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching.matcher import Matcher
 from trimtab_agent.matching.spool import Spool
 from trimtab_agent.submissions import Submission
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Jobs in one report. Long command lines may make it too long for the service nevertheless.
 BATCH = 100
@@ -31,7 +31,7 @@ async def report(spool: Spool, matcher: Matcher, control: ControlPlane) -> None:
             except CallError as error:
                 tries += 1
                 if tries in (1, 5) or tries % 30 == 0:
-                    logger.warning("%s; the reports of jobs are sent again", error)
+                    logger.warning("jobs are not reported, trying again", tries=tries, error=error)
                 await asyncio.sleep(pause(tries))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(INTERVAL):
@@ -47,7 +47,7 @@ async def _send(batch: Sequence[Submission], spool: Spool, control: ControlPlane
         if not isinstance(error, CallRefusedError) and error.code != TOO_LARGE:
             raise
         if len(batch) == 1:
-            logger.warning("the report of submission %s is dropped: %s", batch[0].id, error)
+            logger.warning("the report of a job is dropped", submission=batch[0].id, error=error)
         else:
             half = len(batch) // 2
             await _send(batch[:half], spool, control)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import logging
 import os
 import pwd
 import socket
@@ -15,10 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching import protocol
 from trimtab_agent.matching.protocol import MalformedError, Pairs
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Maximum open connections, in total and of one user. Others are closed at once, and their jobs go unchanged.
 MOST_CONNECTIONS = 256
@@ -89,9 +89,9 @@ class MatchServer:
                 writer.write(await self._reply(await reader.readuntil(_END), uid))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            logger.debug("matching: a connection of user %d was closed: %r", uid, error)
+            logger.debug("a connection for matching was closed", uid=uid, error=repr(error))
         except Exception:
-            logger.exception("matching: a request of user %d was not answered", uid)
+            logger.exception("a request for matching was not answered", uid=uid)
         finally:
             # A client that reads nothing must not keep the transport open.
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()

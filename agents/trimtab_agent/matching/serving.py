@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.installed import Installed
+from trimtab_agent.logger import Logger
 from trimtab_agent.matching import job_ends, reporting
 from trimtab_agent.matching.matcher import Matcher
 from trimtab_agent.matching.server import MatchServer, folder_remark
 from trimtab_agent.matching.spool import Spool
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 @contextlib.asynccontextmanager
@@ -30,8 +30,8 @@ async def serving(config: Config, installed: Installed, control: ControlPlane) -
     matcher = Matcher(config.policy, installed, control, spool)
     async with MatchServer(config.match_socket, matcher.answer, config.policy.matching.timeout):
         if remark := folder_remark(config.match_socket):
-            logger.warning("%s", remark)
-        logger.info("matching jobs on %s, mode %s", config.match_socket, config.policy.matching.mode)
+            logger.warning("other users could replace the socket for matching", reason=remark)
+        logger.info("jobs are matched", socket=config.match_socket, mode=config.policy.matching.mode)
         loops = [
             asyncio.create_task(job_ends.follow(spool, matcher)),
             asyncio.create_task(reporting.report(spool, matcher, control)),
@@ -48,4 +48,4 @@ async def serving(config: Config, installed: Installed, control: ControlPlane) -
 
 def _log_failure(loop: asyncio.Task[None]) -> None:
     if not loop.cancelled() and (error := loop.exception()) is not None:
-        logger.error("matching: a loop has ended: %r", error, exc_info=error)
+        logger.error("a loop of matching has ended", error=repr(error), exc_info=error)

@@ -3,15 +3,15 @@
 STATE/matching/SUBMISSION.json
 """
 
-import logging
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from trimtab_agent.files import write_atomically
+from trimtab_agent.logger import Logger
 from trimtab_agent.submissions import End, Submission
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Maximum number of submissions; the oldest makes way.
 MOST = 5000
@@ -32,7 +32,7 @@ class Spool:
             try:
                 found = Submission.from_json(path.read_text(encoding="utf-8"))
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                logger.warning("%s is damaged and is removed: %s", path, error)
+                logger.warning("a damaged submission is removed", path=path, error=error)
                 path.unlink(missing_ok=True)
                 continue
             self._known[found.id] = found
@@ -43,10 +43,10 @@ class Spool:
         try:
             write_atomically(self._path(submission.id), submission.to_json().encode())
         except OSError as error:
-            logger.warning("submission %s is only in memory: %s", submission.id, error)
+            logger.warning("a submission is only in memory", submission=submission.id, error=error)
         while len(self._known) > self._most:
             oldest = next(iter(self._known))
-            logger.warning("submission %s is dropped: there are more than %d without a report", oldest, self._most)
+            logger.warning("a submission is dropped, too many have no report", submission=oldest, most=self._most)
             self.remove(oldest)
 
     def get(self, submission: str, uid: int) -> Submission | None:

@@ -12,7 +12,6 @@ In addition to the files of every runner (supervisor.supervise), a job's folder 
 import asyncio
 import contextlib
 import json
-import logging
 import shutil
 import sys
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from trimtab_agent.files import is_there, write_atomically
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import (
     RESULT,
     RUNNING,
@@ -34,7 +34,7 @@ from trimtab_agent.runners.base import (
     stored_result,
 )
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 OWNER = "owner"
 CANCEL = "cancel"
@@ -149,10 +149,16 @@ class Queue(Generic[Jobs]):
                     # Catch every error, because all trials wait for this loop.
                     failures += 1
                     if failures in (1, 10) or failures % 100 == 0:
-                        logger.warning("%s; trying again", error, exc_info=not isinstance(error, self._away))
+                        logger.warning(
+                            "the scheduler does not list its jobs, trying again",
+                            scheduler=self._scheduler,
+                            tries=failures,
+                            error=error,
+                            exc_info=not isinstance(error, self._away),
+                        )
                     await asyncio.sleep(LONGEST_PAUSE)
             if failures:
-                logger.info("%s answers again", self._scheduler)
+                logger.info("the scheduler answers again", scheduler=self._scheduler)
                 failures = 0
             if not asked.done():
                 asked.set_result(jobs)
@@ -201,7 +207,9 @@ class BatchRunner(Runner):
             async with asyncio.timeout(self.cancel_time):
                 await self._cancel(folder)
         except TimeoutError:
-            logger.warning("%s has not ended yet because %s does not answer; it will end later", folder, self.scheduler)
+            logger.warning(
+                "a job has not ended yet, the scheduler does not answer", folder=folder, scheduler=self.scheduler
+            )
 
     @abstractmethod
     def _was_submitted(self, folder: Path) -> bool:

@@ -5,17 +5,17 @@ Version 2 is used if it supports what is needed, else version 1's memory control
 """
 
 import errno
-import logging
 import os
 import subprocess
 import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from trimtab_agent.logger import Logger
 from trimtab_agent.supervisor import cgroup
 from trimtab_agent.supervisor.supervise import start_ticks
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 PREFIX = "trimtab-"
 # The group for the agent itself, if it must leave its own. It is a good DelegateSubgroup= for systemd too.
@@ -66,9 +66,10 @@ class Cgroups:
     def _do_without(self, reason: str) -> None:
         self._base = None
         # Without a limit, groups only help to end the trial of a killed supervisor.
-        level = logging.WARNING if self.memory else logging.INFO
-        lost = "there is no memory limit, and " if self.memory else ""
-        logger.log(level, "no control groups for trials (%s): %strials are found by their environment", reason, lost)
+        if self.memory:
+            logger.warning("no control groups for trials, there is no memory limit", reason=reason)
+        else:
+            logger.info("no control groups for trials, they are found by their environment", reason=reason)
 
 
 def _candidates(limited: bool) -> list[tuple[Path, "_Prepare"]]:

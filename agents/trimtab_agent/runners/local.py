@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import errno
-import logging
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trimtab_agent.files import write_atomically
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import (
     RESULT,
     RUNNING,
@@ -36,7 +36,7 @@ from trimtab_agent.supervisor import cgroup
 from trimtab_agent.supervisor.process import JOB_VARIABLE
 from trimtab_agent.supervisor.supervise import start_ticks
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds for a supervisor to end its trial and itself before both are killed.
 CANCEL_TIME = 2.0
@@ -112,7 +112,7 @@ class LocalRunner(Runner):
     async def submit(self, folder: Path, spec: JobSpec) -> None:
         if (spec.scheduler_options or spec.directives) and not self._warned:
             self._warned = True
-            logger.warning("%s: the local runner ignores scheduler options and directives", spec.name)
+            logger.warning("the local runner ignores scheduler options and directives", job=spec.name)
         self._cancelled.discard(folder)
         if not await self._turns.take(folder, exclusive=spec.exclusive):
             return
@@ -323,7 +323,7 @@ async def _kill_marked(folder: Path) -> None:
     give_up = time.monotonic() + 2.0
     while found := _marked_processes(folder):
         if time.monotonic() > give_up:
-            logger.warning("processes %s of %s could not be killed", found, folder)
+            logger.warning("processes of a trial could not be killed", folder=folder, pids=found)
             return
         for pid in found:
             _signal(pid, signal.SIGKILL)

@@ -9,7 +9,6 @@ This module calls Ray's dashboard and imports nothing of Ray. In addition to the
 import asyncio
 import contextlib
 import json
-import logging
 import re
 import shlex
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 from trimtab_agent.errors import ConfigError, NotAcceptedError
 from trimtab_agent.files import is_there, write_atomically
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners import ray_options
 from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome, read_spec
 from trimtab_agent.runners.batch import (
@@ -40,7 +40,7 @@ from trimtab_agent.runners.ray_states import NEVER_STARTED
 from trimtab_agent.supervisor.capture import last_lines
 from trimtab_components.errors import UnsuitableValueError
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 NAME = "job"
 # Seconds between two attempts to submit a job.
@@ -109,7 +109,7 @@ class RayRunner(BatchRunner):
                     raise NotAcceptedError(f"the job was refused: {error}") from None
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be submitted: %s; trying again", spec.name, error)
+                    logger.warning("a job cannot be submitted, trying again", job=spec.name, tries=tries, error=error)
             await asyncio.sleep(SUBMIT_PAUSE)
 
     def _asked(self, spec: JobSpec) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class RayRunner(BatchRunner):
             if await self._lacking(folder):
                 return False
         except RayError as error:
-            logger.warning("%s; trying again", error)
+            logger.warning("Ray does not answer, trying again", folder=folder, error=error)
             return True
         spec = read_spec(folder)
         await self._submit(folder, spec, self._asked(spec))
@@ -228,7 +228,7 @@ class RayRunner(BatchRunner):
         if lacking:
             self._stuck[folder] = reported = f"Ray job {job.id} waits: {lacking}"
             if reported != before:
-                logger.warning("%s: %s", folder.name, reported)
+                logger.warning("a job waits", lease=folder.name, reason=reported)
 
     def _let_go(self, folder: Path) -> None:
         self._stuck.pop(folder, None)

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import json
-import logging
 import os
 import re
 import urllib.error
@@ -16,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.batch import Meaning, Queue, Silence
 from trimtab_agent.runners.ray_states import meaning_of
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 DASHBOARD_PORT = 8265
 DEFAULT_ADDRESS = f"http://127.0.0.1:{DASHBOARD_PORT}"
@@ -104,7 +104,9 @@ def choose_address(given: str | None) -> str:
         return address.rstrip("/")
     if found and not path and (scheme == "ray" or (scheme is None and port)):
         head = f"http://{host}:{DASHBOARD_PORT}"
-        logger.info("%s %s is an address of the head; using its dashboard at %s", source, address, head)
+        logger.info(
+            "the address is one of the head, using its dashboard", source=source, address=address, dashboard=head
+        )
         return head
     # Ray's own programs also accept `auto`, which means the node that they run on.
     is_host = found and not scheme and host not in ("auto", "local")

@@ -6,17 +6,17 @@ second job for the same trial is submitted (see RayRunner).
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import JobSpec
 from trimtab_agent.runners.ray_client import Dashboard, Node, RayError
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # The label that Ray gives every node. Its value is the node's id.
 NODE_LABEL = "ray.io/node-id"
@@ -62,7 +62,7 @@ class Spread:
         try:
             await self._look()
         except RayError as error:
-            logger.info("%s: replicates run anywhere for now", error)
+            logger.info("the nodes are not known, replicates run anywhere for now", error=error)
             return {}
         usable = [
             node for node in self._nodes if all(node.resources.get(name, 0.0) >= much for name, much in wanted.items())

@@ -11,13 +11,13 @@ In addition to the files of every cluster runner (runners.batch), a job's folder
 import asyncio
 import contextlib
 import json
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.files import is_there
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import (
     RESULT,
@@ -45,7 +45,7 @@ from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HELD, HOPELESS
 from trimtab_agent.runners.slurm_submission import ARRAY, NUMBER, SCRIPT, Submitter, active, key_of
 from trimtab_agent.supervisor.capture import last_lines
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # Seconds for which a pending job must be hopeless before it is given up.
 HOPELESS_TIME = 10.0
@@ -149,7 +149,7 @@ class SlurmRunner(BatchRunner):
         if why:
             self._held[folder] = reported = f"Slurm job {job.id} waits: {why} ({job.reason})"
             if reported != before:
-                logger.warning("%s: %s", folder.name, reported)
+                logger.warning("a job waits", lease=folder.name, reason=reported)
 
     def waiting(self, folder: Path) -> str:
         return self._held.get(folder, "")

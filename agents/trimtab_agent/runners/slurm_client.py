@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import logging
 import os
 import re
 import shutil
@@ -16,8 +15,6 @@ from trimtab_agent.components.environment import inherited
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners.batch import Meaning, Queue, Silence
 from trimtab_agent.runners.slurm_states import Refusal, meaning_of, refusal
-
-logger = logging.getLogger(__name__)
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
 # Time limit of a program in seconds. While slurmctld is away the programs retry by themselves for a while.

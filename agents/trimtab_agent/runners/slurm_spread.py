@@ -4,7 +4,6 @@ This is a preference: a job may run anywhere if it cannot run elsewhere, or woul
 """
 
 import asyncio
-import logging
 import re
 import shlex
 import time
@@ -15,11 +14,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 from trimtab_agent.files import write_atomically
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import JobSpec, JobState, stored_spec
 from trimtab_agent.runners.slurm_client import Job, Node, SlurmError
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # A job's file: the nodes that it avoids, in sbatch's form.
 KEPT_OFF = "kept-off"
@@ -175,7 +175,7 @@ class Spread:
             await slurm_client.call("scontrol", "update", f"JobId={job.id}", f"ExcNodeList={','.join(sorted(nodes))}")
         except SlurmError as error:
             # The job has just started, or Slurm refuses these nodes.
-            logger.debug("the nodes of %s stay unchanged: %s", folder, error)
+            logger.debug("the nodes of a job stay unchanged", folder=folder, error=error)
             return
         mine.kept_off = nodes
         _note(folder, nodes)
@@ -206,7 +206,7 @@ class Spread:
                 try:
                     self._nodes = await slurm_client.nodes()
                 except SlurmError as error:
-                    logger.info("%s: replicates run anywhere for now", error)
+                    logger.info("the nodes are not known, replicates run anywhere for now", error=error)
                     self._nodes = {}
                 self._nodes_until = time.monotonic() + NODES_TIME
         return {

@@ -1,7 +1,6 @@
 """Submit jobs. Jobs that arrive together with the same options become one job array."""
 
 import asyncio
-import logging
 import os
 import time
 import uuid
@@ -12,6 +11,7 @@ from typing import Any
 
 from trimtab_agent.errors import NotAcceptedError
 from trimtab_agent.files import write_atomically
+from trimtab_agent.logger import Logger
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import SPEC, JobSpec
 from trimtab_agent.runners.batch import CANCEL, OWNER, Queue
@@ -20,7 +20,7 @@ from trimtab_agent.runners.slurm_script import array_script, batch_script, job_n
 from trimtab_agent.runners.slurm_spread import ANYWHERE, Nodes, Spread
 from trimtab_components.errors import UnsuitableValueError
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 SCRIPT = "job.sh"
 NUMBER = "job"
@@ -101,7 +101,7 @@ class Submitter:
             kept_off = await self._spread.place([(one.folder, one.spec) for one in gathered])
         except Exception:
             # Spreading is only a preference.
-            logger.exception("replicates cannot be spread; Slurm chooses their nodes")
+            logger.exception("replicates cannot be spread, Slurm chooses their nodes")
         groups: dict[tuple[object, ...], list[_Submission]] = {}
         for one in gathered:
             one.kept_off = kept_off.get(one.folder, ANYWHERE)
@@ -149,7 +149,9 @@ class Submitter:
                     return
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be submitted: %s; trying again", group[0].spec.name, error)
+                    logger.warning(
+                        "a job cannot be submitted, trying again", job=group[0].spec.name, tries=tries, error=error
+                    )
             # Slurm may have accepted the job although the answer was lost.
             await asyncio.sleep(SUBMIT_PAUSE)
             jobs = await self._queue.next()
@@ -193,7 +195,7 @@ class Submitter:
         half = len(group) // 2
         if error.kind == "array":
             self._most = min(self._most, half)
-            logger.info("%s: submitting jobs in arrays of at most %d", error, self._most)
+            logger.info("an array was too large, later ones are smaller", most=self._most, error=error)
         await asyncio.gather(self._submit(group[:half]), self._submit(group[half:]))
 
 

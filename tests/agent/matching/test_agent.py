@@ -57,7 +57,8 @@ def test_the_default_is_a_dry_run_that_says_what_it_would_do(matching: Matching)
     answer = matching.ask()
     assert set(answer) == {"submission", "note"}
     assert "dry run" in answer["note"]
-    until(lambda: "would have got SOLVER_CACHE=on SOLVER_THREADS=8 SOLVER_MODE=fast LD_PRE" in matching.agent.log)
+    until(lambda: "a dry run leaves a job unchanged job=" in matching.agent.log)
+    assert 'additions="SOLVER_CACHE=on SOLVER_THREADS=8 SOLVER_MODE=fast LD_PRE' in matching.agent.log
     report(matching, answer)
     considered = next(iter(matching.far_side.reports.values())).considered[0]
     assert considered.decision == matching_pb2.DECISION_DRY_RUN
@@ -317,7 +318,7 @@ def test_a_report_that_the_service_refuses_does_not_hold_up_others(matching: Mat
         ended = {"submission": answer["submission"], "status": "0", "seconds": "1"}
         client.talk(str(matching.socket), protocol.ENDED, ended.items(), 30)
     matching.far_side.wait_for(lambda: len(matching.far_side.reports) == 3, 120)
-    until(lambda: f"the report of submission {bad} is dropped" in matching.agent.log)
+    until(lambda: f"the report of a job is dropped submission={bad} " in matching.agent.log)
 
 
 def test_the_agent_stays_small(matching: Matching) -> None:

@@ -80,7 +80,8 @@ def test_a_dry_run_only_logs(cluster: Cluster, matching: Matching, out: Path) ->
     assert settings(out) == {}
     assert cluster.comment(job) == ""
     assert "nothing is changed (dry run)" in said
-    assert "would have got SOLVER_CACHE=on SOLVER_THREADS=8" in matching.agent.log
+    assert "a dry run leaves a job unchanged job=" in matching.agent.log
+    assert 'additions="SOLVER_CACHE=on SOLVER_THREADS=8' in matching.agent.log
     assert matching.reported()[0].considered[0].decision == matching_pb2.DECISION_DRY_RUN
 
 
