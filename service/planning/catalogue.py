@@ -31,7 +31,7 @@ class Catalogue:
     estimators: Sequence[Entry]
     pruning: Sequence[Entry]
     stopping: Sequence[Entry]
-    file_keys: Sequence[study_file.Key]
+    file_keys: Sequence[study_file.FileKey]
     time_units: Mapping[str, float]
 
 

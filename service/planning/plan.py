@@ -87,7 +87,8 @@ def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuratio
         return [one for context in contexts if (one := default_first(spec.space.restrict(context))) is not None]
     default = default_first(spec.space)
     found = [*([] if default is None else [default]), *start.configurations][:FIRST]
-    name, options = (spec.algorithm, spec.options) if spec.choice is None else (spec.choice.name, spec.choice.options)
+    chosen = spec.choice or spec.algorithm
+    name, options = chosen.name, chosen.options
     entry = registry.describe(name)
     most = FIRST
     if entry.opening:

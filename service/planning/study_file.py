@@ -1,9 +1,9 @@
 """Study files: the specification of a study as YAML (or JSON), as people write it.
 
-`KEYS` is the only description of the file. The service reads files with it, writes a study back as a file, and tells
-the console which keys there are. Values that a key of the file shares with the spec (`studies/specs.py`) are checked
-there; this module checks the file's own forms: units of time, objectives, policies by name, and changes to a
-component's parameters. An error names the place in the file, and the line where it is known.
+Most keys of the file are keys of the spec. `studies/specs.py` declares them with their words and checks, and `KEYS`
+follows from these declarations. The service reads files with it, writes a study back as a file, and tells the console
+which keys there are. This module checks the file's own forms: units of time, objectives, policies by name, and changes
+to a component's parameters. An error names the place in the file, and the line where it is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import yaml
 from service.core.errors import InvalidInput, JsonValue, NotFound, shorten
 from service.planning.chosen_parameters import choose, fix
 from service.studies.models import Study
-from service.studies.specs import LONGEST_SECONDS, budget_of, spec_of
+from service.studies.spec_keys import Record, record_of
+from service.studies.specs import LONGEST_SECONDS, StudySpec, budget_of, spec_of
 from service.tenancy.principal import Principal
 from trimtab_components.reader import LONGEST_INTEGER, Reader
 
@@ -30,97 +31,69 @@ UNITS: Mapping[str, float] = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 36
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key of the file. A dot in `path` separates the levels. `spec` is its place in the spec where that is another
-    one. `default` is the value that a file need not repeat."""
+class FileKey:
+    """A key of the file. A dot in `path` separates the levels. `place` is its path in the spec. `default` is the value
+    that a file need not repeat."""
 
     path: str
     kind: str
     doc: str
-    spec: str = ""
+    place: str
     default: JsonValue = None
 
-    @property
-    def place(self) -> str:
-        """Return the path in the spec."""
-        return self.spec or self.path
 
-
-KEYS: Sequence[Key] = (
-    Key("name", "text", "Name of the study. The command line makes one up where it is missing."),
-    Key("description", "text", "Note on the study in Markdown, at most 10,000 characters."),
-    Key(
-        "component", "text", "Component that agents tune; without one, a script asks and tells.", "execution.component"
-    ),
-    Key("application", "text", "Application of the component.", "execution.application", ""),
-    Key("digest", "text", "Version of the component: the SHA-256 of its file.", "execution.digest", ""),
-    Key(
+# Keys that the file has in a form of its own.
+_OWN = (
+    FileKey("name", "text", "Name of the study. The command line makes one up where it is missing.", "name"),
+    FileKey(
         "parameters",
         "parameters",
         "Search space: {x: {type: float, min: 1e-3, max: 10, log: true}}; types: float, int, ordinal, categorical, "
         "boolean. `unit: MiB` is shown with the values. With a component: changes to the component's parameters.",
         "space.parameters",
     ),
-    Key("fixed", "mapping", "Values of parameters that the search does not change: {x: 0.5}."),
-    Key("only", "texts", "Names of the component's parameters that are tuned; the others keep their defaults."),
-    Key(
+    FileKey("fixed", "mapping", "Values of parameters that the search does not change: {x: 0.5}.", "fixed"),
+    FileKey(
+        "only", "texts", "Names of the component's parameters that are tuned; the others keep their defaults.", "only"
+    ),
+    FileKey(
         "context",
         "context",
         "Parameters that are observed and never chosen, described as in parameters: {load: {type: categorical, values: "
         "[idle, high]}}. `at` names the values of a number for which settings are wanted: {at: [0.6, 0.9]}.",
+        "context",
     ),
-    Key("constraints", "texts", 'Rules for parameters: ["n * 4 <= block"].', "space.constraints", []),
-    Key("objectives", "objectives", "Goals: [{minimize: seconds, unit: s}] or [{maximize: rate}]."),
-    Key("algorithm", "policy", "auto, gp, ga, random, ..., or {name: gp, options: {...}}."),
-    Key("seed", "integer", "The same seed and the same results give the same suggestions.", default=0),
-    Key("noisy", "boolean", "Whether two measurements of one configuration may differ.", default=True),
-    Key("budget.max_trials", "integer", "Number of trials."),
-    Key("budget.max_time", "time", "Time from the first trial: 90s, 20m, 8h.", "budget.max_seconds"),
-    Key("budget.max_node_hours", "number", "Running time of all trials together, in hours."),
-    Key("outcome_constraints", "texts", 'Limits on metrics: ["memory_mb <= 4096"].', default=[]),
-    Key("resampling", "policy", "What is measured again: adaptive, or {name: static, options: {n: 3}}."),
-    Key("estimator", "policy", "How several measurements become one value: median."),
-    Key(
-        "pruning",
-        "policies",
-        "Policies that stop trials early: [default, {name: limit, options: {seconds: 60}}].",
-        default=[],
-    ),
-    Key("stopping", "mapping", "When the search ends: {rule: best_improvement, threshold: 0.01, trials: 20}."),
-    Key(
-        "final_check",
-        "check",
-        "Whether the end measures the gain: false, true or {max_trials: 20, effects: 32}.",
-    ),
-    Key("parallelism", "integer", "Number of trials that agents run at the same time.", "execution.parallelism"),
-    Key(
-        "trial_timeout",
-        "time",
-        "Time after which an agent stops a trial, or, without a component, another client gets it: 60s, 5m.",
-        "execution.trial_timeout_seconds",
-    ),
-    Key(
-        "placement.exclusive",
-        "boolean",
-        "Whether each trial has its node for itself.",
-        "execution.placement.exclusive",
-    ),
-    Key(
-        "placement.spread",
-        "boolean",
-        "Whether the trials of one configuration run on different nodes.",
-        "execution.placement.spread",
-    ),
-    Key("start_from", "texts", "Earlier studies, at most 5, whose best configurations are measured first.", default=[]),
-    Key("job.user", "text", "User whose jobs are tuned. Later jobs that resemble this one get the proven settings."),
-    Key("job.name", "text", "Name of the job that is tuned."),
-    Key("job.program", "text", "Name of its program without the folder."),
-    Key("job.command", "text", "Its command with all arguments, at most 4,096 characters."),
-    Key("job.nodes", "integer", "Number of its nodes."),
 )
+# A file begins with these keys, in this order.
+_FIRST = (
+    *("name", "description", "component", "application", "digest", "parameters", "fixed", "only", "context"),
+    *("constraints", "objectives", "algorithm", "seed", "noisy", "budget", "outcome_constraints"),
+)
+
+
+def keys_of(record: Record) -> Sequence[FileKey]:
+    """Return the keys of files that describe such a spec, in the order in which they are written."""
+    found = [*_OWN, *_declared(record, "", "")]
+    first = {name: place for place, name in enumerate(_FIRST)}
+    return sorted(found, key=lambda key: first.get(key.path.partition(".")[0], len(first)))
+
+
+def _declared(record: Record, above: str, outer: str) -> Iterator[FileKey]:
+    """Yield the keys of a record. `above` and `outer` are the beginnings of their paths in the file and in the spec."""
+    for key in record.keys:
+        if key.file is None:
+            continue
+        if key.kind.name == "record" and key.kind.record is not None:
+            inside = f"{above}{key.file}." if key.file else above
+            yield from _declared(key.kind.record, inside, f"{outer}{key.name}.")
+        else:
+            doc = f"{key.words[:-1]}: {key.file_form}." if key.file_form else key.words
+            yield FileKey(above + key.file, key.kind.name, doc, outer + key.name, key.file_default)
+
+
+KEYS = keys_of(record_of(StudySpec))
 # Keys that are read together.
 _OF_SPACE = ("name", "only", "fixed", "parameters", "context")
-_TOP = tuple(dict.fromkeys(key.path.partition(".")[0] for key in KEYS))
 
 OfferedSpace: TypeAlias = Callable[[Principal, str, str], Sequence[Mapping[str, Any]] | None]
 """Returns the parameters (their JSON form) of a component's version, None where no agent offers it."""
@@ -207,7 +180,7 @@ def given_spec(
 
 
 def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space: OfferedSpace) -> StudyFile:
-    _known("", data, _TOP)
+    _known("", data, tuple(dict.fromkeys(key.path.partition(".")[0] for key in KEYS)))
     spec: Json = {}
     for key in KEYS:
         value = _value(data, key)
@@ -490,7 +463,7 @@ _WRITE: Mapping[str, Callable[[Any], Any]] = {
 # --- paths
 
 
-def _value(data: Json, key: Key) -> Any:
+def _value(data: Json, key: FileKey) -> Any:
     """Return the value of a key, None where it is missing. Raises InvalidInput for an unknown key on the way."""
     outer, _, inner = key.path.partition(".")
     if not inner or data.get(outer) is None:

@@ -1,6 +1,6 @@
 """Translate messages to plain Python and back. The code that uses a value checks it."""
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -24,33 +24,28 @@ from service.studies.edit_records import EarlierTrials
 from service.studies.models import Measurement, Study, Trial
 from service.studies.notes import Written
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
-from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
+from service.studies.spec_keys import Key, own_keys, record_of
+from service.studies.specs import FINAL_CHECK, Budget, StudySpec, budget_of, spec_of
 from service.trials.tell import Reported
 from service.tuner.elimination import Effects
 from service.tuner.verdict import ParetoVerdict, Verdict
 
 Json = dict[str, Any]
 
-STUDY_STATES = {
-    name.removeprefix("STUDY_STATE_"): number for name, number in tuning_pb2.StudyState.items() if number != 0
-}
-TRIAL_STATES = {
-    name.removeprefix("TRIAL_STATE_"): number for name, number in tuning_pb2.TrialState.items() if number != 0
-}
-OPERATION_STATES = {
-    name.removeprefix("OPERATION_STATE_"): number for name, number in tuning_pb2.OperationState.items() if number != 0
-}
-OUTCOMES = {
-    name.removeprefix("OUTCOME_").lower(): number
-    for name, number in agent_pb2.SettleLeaseRequest.Outcome.items()
-    if number != 0
-}
-VERDICT_LEVELS = {
-    name.removeprefix("VERDICT_LEVEL_").replace("_", " ").lower(): number
-    for name, number in tuning_pb2.VerdictLevel.items()
-    if number != 0
-}
-GOALS = {"minimize": tuning_pb2.Objective.GOAL_MINIMIZE, "maximize": tuning_pb2.Objective.GOAL_MAXIMIZE}
+
+def _numbers(enum: Any, word: Callable[[str], str] = str.lower) -> dict[str, Any]:
+    """Return the numbers of an enumeration by their words: minimize for GOAL_MINIMIZE."""
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    return {word(one.name.removeprefix(prefix)): one.number for one in enum.values if one.number != 0}
+
+
+STUDY_STATES = _numbers(tuning_pb2.StudyState.DESCRIPTOR, str.upper)
+TRIAL_STATES = _numbers(tuning_pb2.TrialState.DESCRIPTOR, str.upper)
+OPERATION_STATES = _numbers(tuning_pb2.OperationState.DESCRIPTOR, str.upper)
+OUTCOMES = _numbers(agent_pb2.SettleLeaseRequest.Outcome.DESCRIPTOR)
+VERDICT_LEVELS = _numbers(tuning_pb2.VerdictLevel.DESCRIPTOR, lambda name: name.replace("_", " ").lower())
+GOALS = _numbers(tuning_pb2.Objective.Goal.DESCRIPTOR)
+_SPEC = record_of(StudySpec).keys
 
 
 # --- values, times, enumerations
@@ -67,10 +62,6 @@ def plain_value(field: str, value: tuning_pb2.Value) -> Scalar:
 def plain_values(field: str, values: Mapping[str, tuning_pb2.Value]) -> dict[str, Scalar]:
     """Return a configuration or a part of one in plain Python."""
     return {name: plain_value(f"{field}.{name}", value) for name, value in values.items()}
-
-
-def _plain_list(field: str, values: Sequence[tuning_pb2.Value]) -> list[Scalar]:
-    return [plain_value(f"{field}[{place}]", value) for place, value in enumerate(values)]
 
 
 def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
@@ -148,94 +139,106 @@ def _name_of(numbers: Mapping[str, int], number: int, field: str) -> str:
 # --- specs: a field that the caller left out is left out here too, so that the defaults of the domain apply
 
 
+def record_json(message: Message, keys: Sequence[Key], where: str = "") -> Json:
+    """Return the JSON of a message that has the fields of these keys. `where` is its place in the request."""
+    data: Json = {}
+    for key in keys:
+        if not key.message:
+            assert key.kind.record is not None
+            data[key.name] = record_json(message, key.kind.record.keys, where)
+            continue
+        field = message.DESCRIPTOR.fields_by_name[key.message]
+        enum, value, place = field.enum_type, getattr(message, field.name), f"{where}{field.name}"
+        if field.is_repeated:
+            items = [_item_json(key, enum, item, f"{place}[{index}]") for index, item in enumerate(value)]
+            if items or key.is_required:
+                data[key.name] = items
+        elif field.has_presence:
+            if message.HasField(field.name):
+                data[key.name] = _item_json(key, enum, value, place)
+        # A number or a text that is empty cannot be told from one that is left out. A flag has no default of its own.
+        elif value or key.is_required or isinstance(value, bool):
+            data[key.name] = _item_json(key, enum, value, place)
+    return data
+
+
+def _item_json(key: Key, enum: Any, value: Any, place: str) -> Any:
+    if enum is not None:
+        return _name_of(_numbers(enum), value, place)
+    match value:
+        case Duration():
+            return seconds(value)
+        case struct_pb2.Struct():
+            return _plain_struct(value)
+        case tuning_pb2.Value():
+            return plain_value(place, value)
+        case tuning_pb2.Parameter():
+            return parameter_json(place, value)
+        case tuning_pb2.FinalCheck():
+            return final_check_json(value)
+        case Message():
+            assert key.kind.record is not None
+            return record_json(value, key.kind.record.keys, f"{place}.")
+    return value
+
+
+def set_record(message: Message, keys: Sequence[Key], data: Mapping[str, Any]) -> None:
+    """Write the JSON of an object into a message that has the fields of these keys."""
+    for key in keys:
+        value = data.get(key.name)
+        if value is None:
+            continue
+        if not key.message:
+            assert key.kind.record is not None
+            set_record(message, key.kind.record.keys, value)
+            continue
+        field = message.DESCRIPTOR.fields_by_name[key.message]
+        if field.enum_type is not None:
+            setattr(message, field.name, _numbers(field.enum_type)[value])
+        elif field.message_type is None and not field.is_repeated:
+            setattr(message, field.name, value)
+        elif field.message_type is None:
+            getattr(message, field.name).extend(value)
+        elif field.is_repeated:
+            for item in value:
+                _set_item(getattr(message, field.name).add(), key, item)
+        else:
+            _set_item(getattr(message, field.name), key, value)
+
+
+def _set_item(message: Message, key: Key, value: Any) -> None:
+    match message:
+        case Duration():
+            message.CopyFrom(duration(value))
+        case struct_pb2.Struct():
+            message.update(value)
+        case tuning_pb2.Value():
+            set_value(message, value)
+        case tuning_pb2.Parameter():
+            message.CopyFrom(parameter_message(value))
+        case _:
+            assert key.kind.record is not None
+            set_record(message, key.kind.record.keys, value)
+
+
 def final_check_json(check: tuning_pb2.FinalCheck) -> Json | None:
     """Return the settings of a final check in their JSON form; None if it is off."""
-    names = [name for name in ("width", "max_trials", "level", "effects") if check.HasField(name)]
-    return None if check.off else {name: getattr(check, name) for name in names}
+    return None if check.off else record_json(check, FINAL_CHECK.keys)
 
 
 def spec_json(spec: tuning_pb2.StudySpec) -> Json:
     """Return a study's spec in its JSON form."""
-    data: Json = {
-        "space": {
-            "parameters": [parameter_json(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
-            "constraints": list(spec.constraints),
-        },
-        "objectives": [
-            {
-                "metric": objective.metric,
-                "goal": _name_of(GOALS, objective.goal, f"objectives[{index}].goal"),
-                "unit": objective.unit,
-            }
-            for index, objective in enumerate(spec.objectives)
-        ],
-        "seed": spec.seed,
-        "noisy": spec.noisy,
-    }
-    if spec.HasField("algorithm"):
-        data["algorithm"] = {"name": spec.algorithm.name, "options": _plain_struct(spec.algorithm.options)}
-    if spec.HasField("budget"):
-        data["budget"] = _budget_json(spec.budget)
-    if spec.outcome_constraints:
-        data["outcome_constraints"] = list(spec.outcome_constraints)
-    data |= {name: _policy_json(getattr(spec, name)) for name in ("resampling", "estimator") if spec.HasField(name)}
-    if spec.pruning:
-        data["pruning"] = [_policy_json(policy) for policy in spec.pruning]
-    if spec.context:
-        data["context"] = [
-            {
-                "name": variable.name,
-                "values": _plain_list(f"context[{place}].values", variable.values) or None,
-                "cheaper": _plain_list(f"context[{place}].cheaper", variable.cheaper),
-            }
-            for place, variable in enumerate(spec.context)
-        ]
-    if spec.HasField("stopping"):
-        data["stopping"] = _plain_struct(spec.stopping)
-    if spec.HasField("final_check"):
-        data["final_check"] = final_check_json(spec.final_check)
-    if spec.HasField("execution"):
-        execution = spec.execution
-        data["execution"] = {
-            "component": execution.component,
-            "digest": execution.digest,
-            "application": execution.application,
-            "trial_timeout_seconds": seconds_or_none(execution, "trial_timeout"),
-        }
-        if execution.parallelism:
-            data["execution"]["parallelism"] = execution.parallelism
-        placement = execution.placement
-        data["execution"]["placement"] = {
-            name: getattr(placement, name) for name in ("exclusive", "spread") if placement.HasField(name)
-        }
-    if spec.HasField("trial_timeout"):
-        data["trial_timeout_seconds"] = seconds(spec.trial_timeout)
-    if spec.start_from:
-        data["start_from"] = list(spec.start_from)
-    if spec.description:
-        data["description"] = spec.description
-    if spec.HasField("job"):
-        job = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
-        data["job"] = {**job, **({"nodes": spec.job.nodes} if spec.job.nodes else {})}
-    return data
-
-
-def _budget_json(budget: tuning_pb2.Budget) -> Json:
-    return {
-        "max_trials": budget.max_trials if budget.HasField("max_trials") else None,
-        "max_seconds": seconds_or_none(budget, "max_time"),
-        "max_node_hours": budget.max_node_hours if budget.HasField("max_node_hours") else None,
-    }
+    return record_json(spec, _SPEC)
 
 
 def budget_changes(budget: tuning_pb2.Budget, fields: FieldMask) -> Json:
     """Return the selected fields of a budget in their JSON form. Raises InvalidInput."""
-    names = {"max_trials": "max_trials", "max_time": "max_seconds", "max_node_hours": "max_node_hours"}
+    names = {key.message: key.name for key in own_keys(Budget)}
     for path in fields.paths:
         if path not in names:
             raise InvalidInput("fields", path, ", ".join(names))
-    data = _budget_json(budget)
-    return {names[path]: data[names[path]] for path in fields.paths}
+    data = record_json(budget, own_keys(Budget))
+    return {names[path]: data.get(names[path]) for path in fields.paths}
 
 
 def ranges_json(ranges: Mapping[str, tuning_pb2.Range]) -> Json:
@@ -267,10 +270,6 @@ def edit_json(request: tuning_pb2.EditSpaceRequest) -> Json:
         "fix": plain_values("fix", request.fix),
         "free": list(request.free),
     }
-
-
-def _policy_json(policy: tuning_pb2.Policy) -> Json:
-    return {"name": policy.name, "options": _plain_struct(policy.options)}
 
 
 def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
@@ -358,55 +357,9 @@ def _plain_json(value: struct_pb2.Value) -> Any:
 @lru_cache(maxsize=512)
 def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
     """Return a study's spec as a message."""
-    data = spec.to_json()
-    message = tuning_pb2.StudySpec(
-        space=[parameter_message(parameter) for parameter in data["space"]["parameters"]],
-        constraints=data["space"]["constraints"],
-        objectives=[
-            tuning_pb2.Objective(
-                metric=objective["metric"], goal=GOALS[objective["goal"]], unit=objective.get("unit", "")
-            )
-            for objective in data["objectives"]
-        ],
-        seed=spec.seed,
-        noisy=spec.problem.noisy,
-        description=spec.description,
-    )
-    message.algorithm.name = spec.algorithm
-    message.algorithm.options.update(spec.options)
-    _set_budget(message, spec.budget)
-    message.outcome_constraints.extend(data.get("outcome_constraints", ()))
-    for variable in spec.problem.context.variables:
-        shown = message.context.add(name=variable.name)
-        for value in variable.values:
-            set_value(shown.values.add(), value)
-        for value in variable.cheaper:
-            set_value(shown.cheaper.add(), value)
-    if spec.resampling is not None:
-        _set_policy(message.resampling, spec.resampling)
-    _set_policy(message.estimator, spec.estimator)
-    for policy in spec.pruning:
-        _set_policy(message.pruning.add(), policy)
-    if data["stopping"] is not None:
-        message.stopping.update(data["stopping"])
-    message.final_check.off = data["final_check"] is None
-    for name, value in (data["final_check"] or {}).items():
-        setattr(message.final_check, name, value)
-    execution = spec.execution
-    if execution is not None:
-        message.execution.component = execution.component
-        message.execution.digest = execution.digest
-        message.execution.application = execution.application
-        message.execution.parallelism = execution.parallelism
-        if execution.trial_timeout_seconds is not None:
-            message.execution.trial_timeout.CopyFrom(duration(execution.trial_timeout_seconds))
-        message.execution.placement.exclusive = execution.placement.exclusive
-        message.execution.placement.spread = execution.placement.spread
-    if spec.trial_timeout_seconds is not None:
-        message.trial_timeout.CopyFrom(duration(spec.trial_timeout_seconds))
-    message.start_from.extend(spec.start_from)
-    if known := spec.job.to_json():
-        message.job.CopyFrom(tuning_pb2.JobMetadata(**known))
+    message = tuning_pb2.StudySpec()
+    set_record(message, _SPEC, spec.to_json())
+    message.final_check.off = spec.final_check is None
     return message
 
 
@@ -439,11 +392,6 @@ def earlier_trials(trials: EarlierTrials) -> tuning_pb2.EarlierTrials:
     return message
 
 
-def _set_policy(message: tuning_pb2.Policy, policy: Policy) -> None:
-    message.name = policy.name
-    message.options.update(policy.options)
-
-
 def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
     """Return a parameter as a message, from its JSON form."""
     message = tuning_pb2.Parameter(name=data["name"], unit=data.get("unit") or "")
@@ -474,15 +422,6 @@ def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
 # --- rows
 
 
-def _set_budget(message: tuning_pb2.StudySpec, budget: Budget) -> None:
-    if budget.max_trials is not None:
-        message.budget.max_trials = budget.max_trials
-    if budget.max_seconds is not None:
-        message.budget.max_time.CopyFrom(duration(budget.max_seconds))
-    if budget.max_node_hours is not None:
-        message.budget.max_node_hours = budget.max_node_hours
-
-
 def study_message(study: Study) -> tuning_pb2.Study:
     """Return a study as a message."""
     message = tuning_pb2.Study(
@@ -498,7 +437,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
     )
     if study.budget is not None:
         message.spec.ClearField("budget")
-        _set_budget(message.spec, budget_of(study))
+        set_record(message.spec.budget, own_keys(Budget), budget_of(study).to_json())
     _set_edits(message, spec_of(study))
     set_time(message.created_at, study.created_at)
     set_time(message.updated_at, study.updated_at)

@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from service.core.errors import InvalidInput, shorten
+from service.studies.spec_keys import Kind, key
 
 LONGEST_NAME = 255
 LONGEST_COMMAND = 4096
 MOST_NODES = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class JobMetadata:
-    """The job that a study tunes, as far as its spec says: empty texts and None stand for the usual values."""
-
-    user: str = ""
-    name: str = ""
-    program: str = ""
-    command: str = ""
-    nodes: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields that have a value."""
-        return {name: value for name, value in asdict(self).items() if value not in ("", None)}
-
-
-UNSAID = JobMetadata()
-
-
-def parse(data: object) -> JobMetadata:
-    """Return the checked `job` of a spec. Raises InvalidInput with the path of the field, from `job`."""
-    keys = list(JobMetadata.__dataclass_fields__)
-    if not isinstance(data, Mapping):
-        raise InvalidInput("job", data, "an object with " + ", ".join(keys))
-    for key in data:
-        if key not in keys:
-            raise InvalidInput(f"job.{key}", data[key], "the keys " + ", ".join(keys))
-    given = {key: value for key, value in data.items() if value is not None}
-    for name in ("user", "name", "program"):
-        check_text(f"job.{name}", given.get(name, ""), LONGEST_NAME)
-    check_text("job.command", given.get("command", ""), LONGEST_COMMAND)
-    if "nodes" in given:
-        check_nodes("job.nodes", given["nodes"])
-    return JobMetadata(**given)
 
 
 def check_text(field: str, value: object, longest: int, *, required: bool = False) -> None:
@@ -61,3 +25,43 @@ def check_nodes(field: str, value: object, *, least: int = 1) -> None:
     """Refuse what is no number of nodes. Raises InvalidInput."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_NODES:
         raise InvalidInput(field, value, f"an integer from {least} to {MOST_NODES:,}")
+
+
+def _text(longest: int) -> Kind:
+    def read(field: str, value: object) -> object:
+        check_text(field, value, longest)
+        return value
+
+    return Kind("text", read)
+
+
+def _nodes(field: str, value: object) -> object:
+    check_nodes(field, value)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class JobMetadata:
+    """The job that a study tunes. A field that is left out has its usual value."""
+
+    user: str = key(
+        _text(LONGEST_NAME),
+        "User who submits the job; the study's creator if left out. Later jobs that resemble this one get the proven "
+        "settings.",
+        default="",
+    )
+    name: str = key(_text(LONGEST_NAME), "Name of the job; the application or the component if left out.", default="")
+    program: str = key(
+        _text(LONGEST_NAME), "Program without its folder; the program of the trials if left out.", default=""
+    )
+    command: str = key(
+        _text(LONGEST_COMMAND),
+        f"Command with all arguments, at most {LONGEST_COMMAND:,} characters; the command of the trials if left out.",
+        default="",
+    )
+    nodes: int | None = key(
+        Kind("integer", _nodes), "Number of nodes; the one of the trials if left out.", default=None
+    )
+
+
+UNSAID = JobMetadata()

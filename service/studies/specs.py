@@ -1,31 +1,19 @@
 """The spec of a study: the JSON that is stored, sent over REST and made by rpc from protobuf.
 
-    {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "outcome_constraints": [texts],
-     "context": [{"name": name of a parameter, "values": [...], "cheaper": [...]}], "noisy": true, "seed": 0,
-     "algorithm": {"name", "options"}, "resampling": {"name", "options"},
-     "estimator": {"name", "options"}, "pruning": [{"name", "options"}],
-     "stopping": rule of policies/stopping.py or null,
-     "final_check": {"width", "max_trials", "level", "effects"} or null,
-     "budget": {"max_trials", "max_seconds", "max_node_hours"},
-     "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
-                   "placement": {"exclusive", "spread"}} or null,
-     "start_from": [names of earlier studies], "description": Markdown,
-     "job": {"user", "name", "program", "command", "nodes"}}
-
-Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
-"reason", "options"} where the algorithm is one that chooses another; with "drifts" the changes of
-the system that were found; with "start_from" its result, "started_from":
-[{"study", "taken", "passed_over"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
-(`edit_records.py`).
+`StudySpec` and the classes of its parts declare each key once (`spec_keys.py`). Only `space` and `objectives` are
+required. A stored spec also has "space_version"; "algorithm_choice": {"name", "reason", "options"} where the algorithm
+is one that chooses another; with "drifts" the changes of the system that were found; with "start_from" its result,
+"started_from": [{"study", "taken", "passed_over"}]; and once its space was edited, "edited" (`core/edits.py`) and
+"edits" (`edit_records.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput, JsonValue, shorten
@@ -33,9 +21,24 @@ from service.core.parameters import Scalar
 from service.core.problem import Problem
 from service.core.space import Configuration, Space
 from service.platform.lru_cache import LruCache
-from service.studies import job_metadata
 from service.studies.edit_records import EditRecord
-from service.studies.job_metadata import JobMetadata
+from service.studies.job_metadata import UNSAID, JobMetadata
+from service.studies.problem_keys import PROBLEM_KEYS
+from service.studies.spec_keys import (
+    Key,
+    Kind,
+    Record,
+    as_object,
+    declare,
+    is_empty,
+    is_null,
+    key,
+    own_keys,
+    read,
+    record,
+    record_of,
+    write,
+)
 
 if TYPE_CHECKING:
     from service.studies.models import Study
@@ -43,26 +46,6 @@ if TYPE_CHECKING:
 DEFAULT_ALGORITHM = "auto"
 DEFAULT_ESTIMATOR = "median"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_PROBLEM_KEYS = ("space", "objectives", "outcome_constraints", "noisy", "context")
-_KEYS = frozenset(
-    {
-        *_PROBLEM_KEYS,
-        "algorithm",
-        "seed",
-        "resampling",
-        "estimator",
-        "pruning",
-        "stopping",
-        "final_check",
-        "budget",
-        "execution",
-        "trial_timeout_seconds",
-        "start_from",
-        "description",
-        "job",
-    }
-)
-_FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level", "effects"})
 _MOST_POLICIES = 10
 # From this number of trials on, the usual final check is not bounded by the budget; below, it has at least so many, and
 # does not ask which changes matter.
@@ -76,15 +59,104 @@ LONGEST_DESCRIPTION = 10_000
 LONGEST_SECONDS = 10 * 366 * 24 * 3600.0
 
 
+def check_name(field: str, name: object) -> None:
+    """Refuse what cannot name a study. Raises InvalidInput."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidInput(field, name, "a letter or digit, then at most 62 letters, digits and . _ -")
+
+
+def check_identifier(field: str, value: object, longest: int, *, required: bool = False) -> None:
+    """Refuse what cannot be kept as an identifier that a client chose. Raises InvalidInput."""
+    if not isinstance(value, str) or len(value) > longest or "\0" in value or (required and not value):
+        raise InvalidInput(field, value, f"a text of {int(required)} to {longest} characters")
+
+
+def check_texts(field: str, texts: Mapping[str, str], *, most: int, longest: int) -> None:
+    """Refuse a mapping with more than `most` texts, or with a key or text of more than `longest` characters.
+
+    Raises InvalidInput.
+    """
+    if len(texts) > most:
+        raise InvalidInput(field, f"{len(texts)} entries", f"at most {most}")
+    for name, value in texts.items():
+        check_identifier(field, name, longest, required=True)
+        check_identifier(f"{field}.{name}", value, longest)
+
+
+def check_tags(tags: Sequence[str]) -> list[str]:
+    """Return the tags without duplicates, in alphabetical order. Raises InvalidInput."""
+    if len(tags) > _MOST_TAGS:
+        raise InvalidInput("tags", f"{len(tags)} tags", f"at most {_MOST_TAGS}")
+    for tag in tags:
+        if not isinstance(tag, str) or not _TAG.fullmatch(tag):
+            raise InvalidInput("tags", tag, "1 to 50 letters, digits, spaces and . _ : / -, not beginning with a space")
+    return sorted(set(tags))
+
+
+def _text(longest: int) -> Kind:
+    def read(field: str, value: object) -> object:
+        check_identifier(field, value, longest)
+        return value
+
+    return Kind("text", read, is_left_out=is_empty)
+
+
+def _integer(least: int, most: int, is_left_out: Callable[[object], bool] = is_null) -> Kind:
+    def read(field: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise InvalidInput(field, value, f"an integer from {least} to {most}")
+        return value
+
+    return Kind("integer", read, is_left_out=is_left_out)
+
+
+def _hours(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-6 <= value <= 1e9:
+        raise InvalidInput(field, value, "a number of hours from 1e-6 to 1e9")
+    return float(value)
+
+
+def _seconds(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
+        allowed = "a number of seconds above 0, at most ten years"
+        # As numbers too, for those who show the field in another unit.
+        raise InvalidInput(field, value, allowed, above=0, at_most=LONGEST_SECONDS)
+    return float(value)
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, value, "true or false")
+    return value
+
+
+def _mapping(field: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(field, value, "an object")
+    return dict(value)
+
+
+_TIME = Kind("time", _seconds)
+_FLAG = Kind("boolean", _flag)
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a study is done; None: no limit."""
+    """The budget of a study; null: no limit."""
 
-    max_trials: int | None = None
-    # Wall time from the study's first trial.
-    max_seconds: float | None = None
-    # The trials' own running time together, in hours.
-    max_node_hours: float | None = None
+    max_trials: int | None = key(_integer(1, 10**9), "Number of trials.", default=None, nullable=True)
+    max_seconds: float | None = key(
+        _TIME,
+        "Time from the first trial.",
+        default=None,
+        nullable=True,
+        message="max_time",
+        file="max_time",
+        file_form="90s, 20m, 8h",
+    )
+    max_node_hours: float | None = key(
+        Kind("number", _hours), "Running time of all trials together, in hours.", default=None, nullable=True
+    )
 
     @property
     def is_limited(self) -> bool:
@@ -97,22 +169,39 @@ class Budget:
         return self.max_trials is None and (self.max_seconds, self.max_node_hours) != (None, None)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "max_trials": self.max_trials,
-            "max_seconds": self.max_seconds,
-            "max_node_hours": self.max_node_hours,
-        }
+        return write(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy by name, with its options."""
+    """A policy and its options."""
 
-    name: str
-    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    name: str = key(Kind("text", lambda field, value: _text(64).read(field, value or "")))
+    options: Mapping[str, JsonValue] = key(Kind("mapping", _mapping, dict, is_empty), default=dict, always_written=True)
 
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "options": dict(self.options)}
+
+def _policy(field: str, data: object) -> Policy:
+    return read(Policy, field, data)
+
+
+def _policies(field: str, data: object) -> tuple[Policy, ...]:
+    if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > _MOST_POLICIES:
+        raise InvalidInput(field, data, f"a list of at most {_MOST_POLICIES} policies, each with name and options")
+    return tuple(_policy(f"{field}[{index}]", policy) for index, policy in enumerate(data))
+
+
+_POLICY = record_of(Policy)
+_ALGORITHM = Record("Algorithm", "An algorithm and its options.", _POLICY.keys)
+
+
+def _policy_or(name: str, record: Record) -> Kind:
+    """Return the kind of a policy that has this name where it names none."""
+
+    def read_or(field: str, data: object) -> Policy:
+        found = _policy(field, data)
+        return found if found.name else replace(found, name=name)
+
+    return Kind("policy", read_or, write, is_empty, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,26 +215,100 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where trials run. `exclusive`: no other job shares a trial's node. `spread`: trials of one configuration run on
-    different nodes, as far as there are any.
+    """The placement of trials on nodes.
 
-    Both are the default: otherwise a neighbour's load, or one slow node, would be taken for the configuration's effect.
+    Both flags are the default: otherwise a neighbour's load, or one slow node, would be taken for the configuration's
+    effect.
     """
 
-    exclusive: bool = True
-    spread: bool = True
+    exclusive: bool = key(
+        _FLAG,
+        "Whether each trial has its node for itself, so that trials do not disturb each other's timing.",
+        default=True,
+    )
+    spread: bool = key(
+        _FLAG, "Whether the trials of one configuration run on different nodes, if there are enough.", default=True
+    )
+
+
+def _component(field: str, value: object) -> object:
+    check_identifier(field, value, 200)
+    if not value:
+        raise InvalidInput(field, value, "the name of a component that an agent has")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The component that agents tune, and how they do it. An empty digest accepts every version of the component."""
+    """The component that agents tune, and how."""
 
-    component: str
-    digest: str = ""
-    application: str = ""
-    parallelism: int = 1
-    trial_timeout_seconds: float | None = None
-    placement: Placement = Placement()
+    component: str = key(Kind("text", _component), "Component that agents tune; without one, a script asks and tells.")
+    digest: str = key(
+        _text(64),
+        "Version of the component: the SHA-256 of its file.",
+        note="Empty: the version that the agent has.",
+        default="",
+        always_written=True,
+        file_default="",
+    )
+    application: str = key(
+        _text(200), "Application of the component.", default="", always_written=True, file_default=""
+    )
+    parallelism: int = key(
+        _integer(1, 10_000, is_empty), "Number of trials that agents run at the same time.", default=1
+    )
+    trial_timeout_seconds: float | None = key(
+        _TIME,
+        "Time after which an agent stops a trial.",
+        default=None,
+        nullable=True,
+        message="trial_timeout",
+        file="trial_timeout",
+        file_form="60s, 5m. Without a component, another client gets the trial then",
+    )
+    placement: Placement = key(record(Placement), default=Placement())
+
+
+FINAL_CHECK = Record(
+    "FinalCheck",
+    "Alternating trials of the best and the default configuration, until the interval of the gain is narrow.",
+    (
+        declare("width", Kind("number"), "Width of the interval, as a share of the default's value."),
+        declare("max_trials", Kind("integer"), "Trials in addition to the search."),
+        declare("level", Kind("number"), "Probability that the gain is in its interval: 0.95."),
+        declare(
+            "effects",
+            Kind("integer"),
+            "Further trials at most that find which changes carry a proven gain: 0, or 16 or more.",
+        ),
+    ),
+)
+
+
+def _final_check(field: str, data: object) -> dict[str, JsonValue]:
+    return dict(as_object(field, data, [one.name for one in FINAL_CHECK.keys]))
+
+
+def _start_from(field: str, data: object) -> tuple[str, ...]:
+    if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_EARLIER:
+        raise InvalidInput(field, data, f"a list of at most {MOST_EARLIER} names of studies")
+    for index, name in enumerate(data):
+        check_name(f"{field}[{index}]", name)
+        if name in data[:index]:
+            raise InvalidInput(f"{field}[{index}]", name, "each study once")
+    return tuple(data)
+
+
+def _description(field: str, data: object) -> str:
+    """Return a note on a study without empty lines around it."""
+    allowed = f"a text of at most {LONGEST_DESCRIPTION:,} characters"
+    if not isinstance(data, str) or "\0" in data:
+        raise InvalidInput(field, data, f"{allowed}, without NUL characters")
+    text = data.rstrip().lstrip("\r\n")
+    if len(text) > LONGEST_DESCRIPTION:
+        message = f"{field}: the text has {len(text):,} characters. Use {allowed}."
+        raise InvalidInput(field, shorten(text, 60), allowed, message=message)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,35 +339,96 @@ class StartedFrom:
 # Compared by identity: spec_of gives the same object again, until the study's space changes.
 @dataclass(frozen=True, eq=False)
 class StudySpec:
-    """A spec whose shape was checked; names and options of algorithm and policies are for `trials/method.py`.
+    """The spec of a study. Only `space` and `objectives` are required.
 
-    `resampling` None: what suits the algorithm. `trial_timeout_seconds`: after this time another client gets a trial of
-    a study without `execution`. `stopping` and `final_check` are JSON as it came. `space_version`: 1 for the space that
-    the study was created with, one more with each change of it. `start_from`: names of the studies whose best
-    configurations were to be measured first, and `started_from` what came of each. `edited`: the space with its edits,
-    None before the first; `edits`: the records of these edits.
-    `drifts`: the changes of the system that were found. `problem` has the space that is searched now. `job`: the
-    job that the study tunes, by which later jobs match its result (`service/matching`).
+    Its shape was checked; names and options of algorithm and policies are for `trials/method.py`, which also checks
+    `stopping` and `final_check`: they are JSON as it came. `problem` has the space that is searched now.
+    `space_version`: 1 for the space that the study was created with, one more with each change of it. `started_from`:
+    what came of each study in `start_from`. `edited`: the space with its edits, None before the first; `edits`: the
+    records of these edits. `drifts`: the changes of the system that were found.
     """
 
+    KEYS: ClassVar[Sequence[Key]] = PROBLEM_KEYS
+
     problem: Problem
-    algorithm: str = DEFAULT_ALGORITHM
-    options: Mapping[str, JsonValue] = field(default_factory=dict)
-    seed: int = 0
+    algorithm: Policy = key(
+        _policy_or(DEFAULT_ALGORITHM, _ALGORITHM),
+        "Algorithm that suggests configurations.",
+        default=Policy(DEFAULT_ALGORITHM),
+        file_form="auto, gp, ga, random, ..., or {name: gp, options: {...}}",
+    )
+    seed: int = key(
+        _integer(0, 2**63 - 1, lambda _: False),
+        "The same seed and the same results give the same suggestions.",
+        default=0,
+        file_default=0,
+    )
     choice: Choice | None = None
-    resampling: Policy | None = None
-    estimator: Policy = Policy(DEFAULT_ESTIMATOR)
-    pruning: Sequence[Policy] = ()
-    stopping: JsonValue = None
-    final_check: Mapping[str, JsonValue] | None = None
-    budget: Budget = Budget()
-    execution: Execution | None = None
-    trial_timeout_seconds: float | None = None
+    resampling: Policy | None = key(
+        Kind("policy", _policy, write, record=_POLICY),
+        "Policy that decides whether a configuration is measured again.",
+        note="Null: the service chooses one that suits the algorithm.",
+        default=None,
+        nullable=True,
+        file_form="adaptive, or {name: static, options: {n: 3}}",
+    )
+    estimator: Policy = key(
+        _policy_or(DEFAULT_ESTIMATOR, _POLICY),
+        "How several measurements become one value.",
+        default=Policy(DEFAULT_ESTIMATOR),
+        file_form="median",
+    )
+    pruning: Sequence[Policy] = key(
+        Kind("policies", _policies, lambda policies: list(map(write, policies)), is_empty, _POLICY),
+        "Policies that stop trials early.",
+        default=(),
+        always_written=True,
+        file_form="[default, {name: limit, options: {seconds: 60}}]",
+        file_default=[],
+    )
+    stopping: JsonValue = key(
+        Kind("mapping"),
+        "When the search ends.",
+        note='Either {"rule": ...}, {"any": [...]} or {"all": [...]}.',
+        default=None,
+        nullable=True,
+        file_form="{rule: best_improvement, threshold: 0.01, trials: 20}",
+    )
+    final_check: Mapping[str, JsonValue] | None = key(
+        Kind("check", _final_check, dict, record=FINAL_CHECK),
+        "Whether the end measures the gain.",
+        note="Null: it does not. If left out: it does if agents measure with noise and there is one objective.",
+        default=None,
+        nullable=True,
+        file_form="false, true or {max_trials: 20, effects: 32}",
+    )
+    budget: Budget = key(record(Budget), default=Budget())
+    execution: Execution | None = key(record(Execution, is_null), default=None, nullable=True, file="")
+    trial_timeout_seconds: float | None = key(
+        _TIME,
+        "Without an execution: after this time another client gets a trial that has no result yet.",
+        default=None,
+        message="trial_timeout",
+        file=None,
+    )
     space_version: int = 1
-    start_from: tuple[str, ...] = ()
+    start_from: tuple[str, ...] = key(
+        Kind("texts", _start_from, list),
+        f"Earlier studies, at most {MOST_EARLIER}, whose best configurations are measured first.",
+        default=(),
+        file_default=[],
+    )
     started_from: tuple[StartedFrom, ...] = ()
-    description: str = ""
-    job: JobMetadata = job_metadata.UNSAID
+    description: str = key(
+        Kind("text", _description),
+        f"Note on the study in Markdown, at most {LONGEST_DESCRIPTION:,} characters.",
+        default="",
+    )
+    job: JobMetadata = key(
+        record(JobMetadata),
+        "The job that the study tunes. Later jobs that resemble it match the study's result.",
+        default=UNSAID,
+    )
     edited: EditedSpace | None = None
     edits: tuple[EditRecord, ...] = ()
     drifts: tuple[DriftRecord, ...] = ()
@@ -279,109 +503,20 @@ class StudySpec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the form for users, which `parse` parses."""
-        execution, resampling = self.execution, self.resampling
-        return {
-            **self.problem.to_json(),
-            "algorithm": {"name": self.algorithm, "options": dict(self.options)},
-            "seed": self.seed,
-            "resampling": None if resampling is None else resampling.to_json(),
-            "estimator": self.estimator.to_json(),
-            "pruning": [policy.to_json() for policy in self.pruning],
-            "stopping": self.stopping,
-            "final_check": None if self.final_check is None else dict(self.final_check),
-            "budget": self.budget.to_json(),
-            "execution": None
-            if execution is None
-            else {
-                "component": execution.component,
-                "digest": execution.digest,
-                "application": execution.application,
-                "parallelism": execution.parallelism,
-                "trial_timeout_seconds": execution.trial_timeout_seconds,
-                "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
-            },
-            **({} if self.trial_timeout_seconds is None else {"trial_timeout_seconds": self.trial_timeout_seconds}),
-            **({"start_from": list(self.start_from)} if self.start_from else {}),
-            **({"description": self.description} if self.description else {}),
-            **({"job": self.job.to_json()} if self.job.to_json() else {}),
-        }
+        return {**self.problem.to_json(), **write(self)}
 
 
-def parse(data: object) -> StudySpec:
+def parse(data: object, kept: type[StudySpec] = StudySpec) -> StudySpec:
     """Return a checked spec. Raises InvalidInput with the path of the field at fault."""
-    spec = _object("spec", data, _KEYS)
-    algorithm = _policy("algorithm", spec.get("algorithm") or {}, DEFAULT_ALGORITHM)
-    pruning = spec.get("pruning") or []
-    if not isinstance(pruning, Sequence) or isinstance(pruning, str) or len(pruning) > _MOST_POLICIES:
-        raise InvalidInput(
-            "pruning", pruning, f"a list of at most {_MOST_POLICIES} policies, each with name and options"
-        )
-    problem = Problem.from_json({key: spec[key] for key in _PROBLEM_KEYS if key in spec})
-    budget = _budget(spec.get("budget") or {})
-    execution = _execution(spec["execution"]) if spec.get("execution") is not None else None
-    if "final_check" in spec:
-        final_check = spec["final_check"]
-    else:
-        final_check = None if execution is None else _usual_check(problem, budget)
-    return StudySpec(
-        problem=problem,
-        algorithm=algorithm.name,
-        options=algorithm.options,
-        seed=_integer("seed", spec.get("seed", 0), 0, 2**63 - 1),
-        resampling=_policy("resampling", spec["resampling"]) if spec.get("resampling") is not None else None,
-        estimator=_policy("estimator", spec.get("estimator") or {}, DEFAULT_ESTIMATOR),
-        pruning=tuple(_policy(f"pruning[{index}]", policy) for index, policy in enumerate(pruning)),
-        stopping=spec.get("stopping"),
-        final_check=None if final_check is None else dict(_object("final_check", final_check, _FINAL_CHECK_KEYS)),
-        budget=budget,
-        execution=execution,
-        trial_timeout_seconds=_trial_timeout(spec.get("trial_timeout_seconds"), execution),
-        start_from=_start_from(spec.get("start_from")),
-        description=_description(spec.get("description")),
-        job=job_metadata.parse(spec.get("job") or {}),
-    )
-
-
-def check_name(field: str, name: object) -> None:
-    """Refuse what cannot name a study. Raises InvalidInput."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidInput(field, name, "a letter or digit, then at most 62 letters, digits and . _ -")
-
-
-def check_identifier(field: str, value: object, longest: int, *, required: bool = False) -> None:
-    """Refuse what cannot be kept as an identifier that a client chose. Raises InvalidInput."""
-    if not isinstance(value, str) or len(value) > longest or "\0" in value or (required and not value):
-        raise InvalidInput(field, value, f"a text of {int(required)} to {longest} characters")
-
-
-def check_texts(field: str, texts: Mapping[str, str], *, most: int, longest: int) -> None:
-    """Refuse a mapping with more than `most` texts, or with a key or text of more than `longest` characters.
-
-    Raises InvalidInput.
-    """
-    if len(texts) > most:
-        raise InvalidInput(field, f"{len(texts)} entries", f"at most {most}")
-    for key, value in texts.items():
-        check_identifier(field, key, longest, required=True)
-        check_identifier(f"{field}.{key}", value, longest)
-
-
-def check_tags(tags: Sequence[str]) -> list[str]:
-    """Return the tags without duplicates, in alphabetical order. Raises InvalidInput."""
-    if len(tags) > _MOST_TAGS:
-        raise InvalidInput("tags", f"{len(tags)} tags", f"at most {_MOST_TAGS}")
-    for tag in tags:
-        if not isinstance(tag, str) or not _TAG.fullmatch(tag):
-            raise InvalidInput("tags", tag, "1 to 50 letters, digits, spaces and . _ : / -, not beginning with a space")
-    return sorted(set(tags))
-
-
-def _policy(field: str, data: object, default: str = "") -> Policy:
-    policy = _object(field, data, {"name", "options"})
-    options = policy.get("options") or {}
-    if not isinstance(options, Mapping):
-        raise InvalidInput(f"{field}.options", options, "an object")
-    return Policy(_text(f"{field}.name", policy.get("name") or default, 64), dict(options))
+    given = as_object("", data, [one.name for one in (*PROBLEM_KEYS, *own_keys(kept))])
+    problem = Problem.from_json({one.name: given[one.name] for one in PROBLEM_KEYS if one.name in given})
+    spec = read(kept, "", given, problem=problem)
+    if spec.execution is None:
+        return spec
+    if spec.trial_timeout_seconds is not None:
+        allowed = "nothing: in a study on agents it is execution.trial_timeout_seconds"
+        raise InvalidInput("trial_timeout_seconds", given["trial_timeout_seconds"], allowed)
+    return spec if "final_check" in given else replace(spec, final_check=_usual_check(problem, spec.budget))
 
 
 def _usual_check(problem: Problem, budget: Budget) -> dict[str, JsonValue] | None:
@@ -407,112 +542,6 @@ def _usual_check(problem: Problem, budget: Budget) -> dict[str, JsonValue] | Non
 
 def _small_check(trials: int) -> dict[str, JsonValue]:
     return {"max_trials": max(_LEAST_CHECK, trials // 2), "effects": 0}
-
-
-def _budget(data: object) -> Budget:
-    budget = _object("budget", data, {"max_trials", "max_seconds", "max_node_hours"})
-    trials, seconds, hours = budget.get("max_trials"), budget.get("max_seconds"), budget.get("max_node_hours")
-    if hours is not None and (
-        isinstance(hours, bool) or not isinstance(hours, int | float) or not 1e-6 <= hours <= 1e9
-    ):
-        raise InvalidInput("budget.max_node_hours", hours, "a number of hours from 1e-6 to 1e9")
-    return Budget(
-        max_trials=None if trials is None else _integer("budget.max_trials", trials, 1, 10**9),
-        max_seconds=None if seconds is None else _seconds("budget.max_seconds", seconds),
-        max_node_hours=None if hours is None else _hours("budget.max_node_hours", hours),
-    )
-
-
-def _execution(data: object) -> Execution:
-    execution = _object(
-        "execution", data, {"component", "digest", "application", "parallelism", "trial_timeout_seconds", "placement"}
-    )
-    component = _text("execution.component", execution.get("component"), 200)
-    if not component:
-        raise InvalidInput("execution.component", component, "the name of a component that an agent has")
-    timeout = execution.get("trial_timeout_seconds")
-    return Execution(
-        component=component,
-        digest=_text("execution.digest", execution.get("digest") or "", 64),
-        application=_text("execution.application", execution.get("application") or "", 200),
-        parallelism=_integer("execution.parallelism", execution.get("parallelism") or 1, 1, 10_000),
-        trial_timeout_seconds=None if timeout is None else _seconds("execution.trial_timeout_seconds", timeout),
-        placement=_placement(execution.get("placement") or {}),
-    )
-
-
-def _trial_timeout(data: object, execution: Execution | None) -> float | None:
-    if data is None:
-        return None
-    if execution is not None:
-        raise InvalidInput(
-            "trial_timeout_seconds", data, "nothing: in a study on agents it is execution.trial_timeout_seconds"
-        )
-    return _seconds("trial_timeout_seconds", data)
-
-
-def _start_from(data: object) -> tuple[str, ...]:
-    if data is None:
-        return ()
-    if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_EARLIER:
-        raise InvalidInput("start_from", data, f"a list of at most {MOST_EARLIER} names of studies")
-    for index, name in enumerate(data):
-        check_name(f"start_from[{index}]", name)
-        if name in data[:index]:
-            raise InvalidInput(f"start_from[{index}]", name, "each study once")
-    return tuple(data)
-
-
-def _description(data: object) -> str:
-    """Return a note on a study without empty lines around it."""
-    if data is None:
-        return ""
-    allowed = f"a text of at most {LONGEST_DESCRIPTION:,} characters"
-    if not isinstance(data, str) or "\0" in data:
-        raise InvalidInput("description", data, f"{allowed}, without NUL characters")
-    text = data.rstrip().lstrip("\r\n")
-    if len(text) > LONGEST_DESCRIPTION:
-        message = f"description: the text has {len(text):,} characters. Use {allowed}."
-        raise InvalidInput("description", shorten(text, 60), allowed, message=message)
-    return text
-
-
-def _placement(data: object) -> Placement:
-    given = _object("execution.placement", data, {"exclusive", "spread"})
-    flags = {name: True if given.get(name) is None else given[name] for name in ("exclusive", "spread")}
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise InvalidInput(f"execution.placement.{name}", flag, "true or false")
-    return Placement(**flags)
-
-
-def _object(field: str, data: object, keys: Collection[str]) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise InvalidInput(field, data, "an object with " + ", ".join(sorted(keys)))
-    for key in data:
-        if key not in keys:
-            where = str(key) if field == "spec" else f"{field}.{key}"
-            raise InvalidInput(where, data[key], "the keys " + ", ".join(sorted(keys)))
-    return data
-
-
-def _text(field: str, value: object, longest: int) -> str:
-    check_identifier(field, value, longest)
-    return str(value)
-
-
-def _integer(field: str, value: object, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(field, value, f"an integer from {least} to {most}")
-    return value
-
-
-def _seconds(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
-        allowed = "a number of seconds above 0, at most ten years"
-        # As numbers too, for those who show the field in another unit.
-        raise InvalidInput(field, value, allowed, above=0, at_most=LONGEST_SECONDS)
-    return float(value)
 
 
 def _read(stored: Mapping[str, Any]) -> StudySpec:
@@ -549,12 +578,6 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
     return replace(spec, edited=space, problem=replace(spec.problem, space=space.searched))
 
 
-def _hours(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-6 <= value <= 1e9:
-        raise InvalidInput(field, value, "a number of hours from 1e-6 to 1e9")
-    return float(value)
-
-
 # Creation time is part of the key because a database that was emptied gives its keys again.
 _specs: LruCache[tuple[int, datetime, int], StudySpec] = LruCache(512)
 
@@ -581,4 +604,4 @@ def budget_of(study: Study) -> Budget:
 
 def parse_budget(data: object) -> Budget:
     """Return a checked budget. Raises InvalidInput with the path of the field at fault, from `budget`."""
-    return _budget(data)
+    return read(Budget, "budget", data)

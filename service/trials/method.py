@@ -41,7 +41,7 @@ def completed(spec: StudySpec) -> StudySpec:
     assert method.resampling is not None
     return replace(
         spec,
-        options=_plain(method.algorithm_options),
+        algorithm=replace(spec.algorithm, options=_plain(method.algorithm_options)),
         choice=Choice(choice.name, choice.reason, _plain(choice.options)) if choice.reason else None,
         resampling=Policy(method.resampling, _plain(method.resampling_options)),
         estimator=Policy(method.estimator, _plain(method.estimator_options)),
@@ -76,8 +76,8 @@ def expect_checkable(spec: StudySpec, check: Mapping[str, JsonValue]) -> None:
 def method_of(spec: StudySpec) -> Method:
     """Return what a tuner is to do for a study. Raises InvalidInput (`stopping...`, `final_check...`)."""
     return Method(
-        algorithm=spec.algorithm if spec.choice is None else spec.choice.name,
-        algorithm_options=spec.options if spec.choice is None else spec.choice.options,
+        algorithm=(spec.choice or spec.algorithm).name,
+        algorithm_options=(spec.choice or spec.algorithm).options,
         # Each version of the space has a sequence of its own. The same numbers would repeat what was measured, in the
         # dimensions that have not changed.
         seed=(spec.seed + spec.space_version - 1) % 2**63,

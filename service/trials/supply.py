@@ -131,4 +131,4 @@ def _measured_first(work: Work, first: Sequence[Suggestion]) -> set[str]:
 
 def _expect_some(found: Snapshot, answer: Suggestions) -> None:
     if not answer.items and not answer.exhausted:
-        raise Internal("algorithm_failed", f"The algorithm {found.spec.algorithm!r} suggested nothing.")
+        raise Internal("algorithm_failed", f"The algorithm {found.spec.algorithm.name!r} suggested nothing.")

@@ -27,7 +27,7 @@ def test_the_catalogue_says_how_to_install_what_is_missing(monkeypatch: pytest.M
 def test_a_new_study_cannot_have_an_algorithm_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     file = study_file.read(Principal.system(1), BASE + "algorithm: tpe\n", offered_space=lambda *_: None)
     spec = parse(file.spec)
-    assert completed(spec).options["candidates"] == 24
+    assert completed(spec).algorithm.options["candidates"] == 24
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InvalidInput, match=r"pip install 'trimtab-service\[tpe\]'"):
         completed(spec)

@@ -1,14 +1,21 @@
 """Study files of studies on agents: changes to a component's parameters."""
 
+import itertools
+import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from service.core.errors import InvalidInput, NotFound
 from service.core.space import Space
 from service.planning import study_file
+from service.studies.models import Study
+from service.studies.specs import parse, spec_of
 from service.tenancy.principal import Principal
+from tests.factories.specs import specs
 from tests.factories.study_files import BASE
 
 HEAD = "component: gcc\nobjectives: [{minimize: seconds}]\n"
@@ -175,3 +182,22 @@ def test_fields_of_the_spec_are_named_as_in_the_file() -> None:
             raise InvalidInput(at, 1, "another value")
         assert (caught.value.data["field"], caught.value.data.get("line")) == (place, line)
         assert caught.value.message.startswith(f"{place}: ")
+
+
+_keys = itertools.count(1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_a_spec_that_is_written_as_a_file_is_read_back(data: dict[str, Any]) -> None:
+    made_at = datetime(2026, 11, 28, tzinfo=UTC)
+    study = Study(pk=next(_keys), name="s", created_at=made_at, spec=parse(data).stored())
+    spec = spec_of(study)
+    own: Any = spec.space.to_json()["parameters"]
+    whole = json.dumps(study_file.content_of(study, brief=False), ensure_ascii=False)
+    for text in (study_file.text_of(study), whole):
+        found = read(text, own)
+        assert found.name == "s"
+        assert parse(found.spec).to_json() == spec.to_json(), text
+        again = Study(pk=next(_keys), name="s", created_at=made_at, spec=parse(found.spec).stored())
+        assert study_file.text_of(again) == study_file.text_of(study)

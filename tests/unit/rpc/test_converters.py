@@ -1,13 +1,14 @@
 """Translation of messages to plain values and back."""
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service._gen import tuning_pb2
@@ -16,7 +17,9 @@ from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
 from service.fleet.runs import Outcome
 from service.rpc import converters
-from service.studies.specs import Placement, parse
+from service.studies.spec_keys import Key, record_of
+from service.studies.specs import Placement, StudySpec, parse
+from tests.factories.specs import specs
 
 scalars = st.one_of(
     st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(st.characters(codec="utf-8"))
@@ -70,60 +73,30 @@ def test_options_keep_integers() -> None:
     assert isinstance(found["count"], int)
 
 
-numbers = st.integers(-(10**6), 10**6)
-names = st.from_regex(r"[a-z_][a-z0-9_.-]{0,10}", fullmatch=True)
-
-
-@st.composite
-def parameters(draw: st.DrawFn) -> dict[str, object]:
-    """Draw a parameter in the JSON form of the core."""
-    kind = draw(st.sampled_from(["float", "int", "ordinal", "categorical", "bool"]))
-    data: dict[str, object] = {"name": draw(names), "type": kind}
-    if kind in ("float", "int"):
-        low = draw(st.integers(1, 1000))
-        high = low + draw(st.integers(1, 1000))
-        data |= {"min": float(low) if kind == "float" else low, "max": float(high) if kind == "float" else high}
-        match draw(st.sampled_from(["none", "log", "step", "factor"])):
-            case "log":
-                data["log"] = True
-            case "step":
-                data["step"] = 0.5 if kind == "float" else 1
-            case "factor":
-                data["factor"] = 2.0
-    elif kind != "bool":
-        values = draw(st.lists(st.one_of(st.text("abc"), numbers), min_size=1, max_size=5, unique=True))
-        data["values"] = values
-        if draw(st.booleans()):
-            data["default"] = draw(st.sampled_from(values))
-    elif draw(st.booleans()):
-        data["default"] = draw(st.booleans())
-    if draw(st.booleans()):
-        data["unit"] = "MiB"
-    return data
-
-
-@given(st.lists(parameters(), min_size=1, max_size=5, unique_by=lambda data: data["name"]))
-def test_a_spec_comes_back(space: list[dict[str, object]]) -> None:
-    data = {
-        "space": {"parameters": space, "constraints": []},
-        "objectives": [{"metric": "loss", "goal": "maximize", "unit": "s"}],
-        "algorithm": {"name": "random", "options": {}},
-        "seed": 3,
-        "noisy": False,
-        "budget": {"max_trials": 4, "max_seconds": 2.5},
-        "execution": {
-            "component": "c",
-            "digest": "ab",
-            "application": "a",
-            "parallelism": 2,
-            "trial_timeout_seconds": 1.5,
-            "placement": {"exclusive": False, "spread": True},
-        },
-        "job": {"user": "ada", "command": "ant --steps 9", "nodes": 2},
-    }
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_a_spec_comes_back(data: dict[str, Any]) -> None:
     spec = parse(data)
     message = tuning_pb2.StudySpec.FromString(converters.spec_message(spec).SerializeToString())
     assert parse(converters.spec_json(message)).to_json() == spec.to_json()
+
+
+def test_every_field_of_the_message_is_a_key_of_the_spec_and_every_key_a_field() -> None:
+    def fields(keys: Sequence[Key]) -> set[str]:
+        return {name for key in keys for name in ([key.message] if key.message else fields(inner(key)))}
+
+    def inner(key: Key) -> Sequence[Key]:
+        assert key.kind.record is not None
+        return key.kind.record.keys
+
+    def compare(descriptor: Any, keys: Sequence[Key]) -> None:
+        assert {field.name for field in descriptor.fields} - {"off"} == fields(keys), descriptor.full_name
+        for key in keys:
+            kind = descriptor.fields_by_name[key.message].message_type if key.message else None
+            if key.kind.record is not None and kind is not None:
+                compare(kind, inner(key))
+
+    compare(tuning_pb2.StudySpec.DESCRIPTOR, record_of(StudySpec).keys)
 
 
 def test_the_time_limit_of_trials_comes_back_for_clients_and_is_refused_for_agents() -> None:

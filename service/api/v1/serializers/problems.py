@@ -7,185 +7,52 @@ from typing import Any
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import ObjectField, ScalarField, ScalarsField
+from service.studies.problem_keys import PARAMETER
+from service.studies.spec_keys import Key, Record, record_of
+from service.studies.specs import StudySpec
+
+_FIELDS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
+    "text": serializers.CharField,
+    "integer": serializers.IntegerField,
+    "number": serializers.FloatField,
+    "time": serializers.FloatField,
+    "boolean": serializers.BooleanField,
+    "mapping": ObjectField,
+    "value": ScalarField,
+    "values": ScalarsField,
+}
+_LISTS = ("records", "objectives", "policies")
+_made: dict[str, type[serializers.Serializer[Any]]] = {}
 
 
-class ConditionSerializer(serializers.Serializer[Any]):
-    """A condition: the parameter is active while its parent is active and has one of the values."""
-
-    parent = serializers.CharField()  # type: ignore[assignment]  # the base class has an attribute of this name
-    values = ScalarsField()
-
-
-class ParameterSerializer(serializers.Serializer[Any]):
-    """A parameter: `min`, `max` for float and int; `values` for ordinal and categorical."""
-
-    name = serializers.CharField()
-    type = serializers.ChoiceField(["float", "int", "ordinal", "categorical", "bool"])
-    min = serializers.FloatField(required=False)
-    max = serializers.FloatField(required=False)
-    log = serializers.BooleanField(required=False)
-    step = serializers.FloatField(required=False, help_text="Grid: values from min in steps of this size.")
-    factor = serializers.FloatField(required=False, help_text="Grid: values from min, each multiplied by this factor.")
-    values = ScalarsField(required=False)
-    default = ScalarField(required=False)
-    condition = ConditionSerializer(required=False)
-    unit = serializers.CharField(required=False, help_text="Unit of the values, for people: `MiB`.")
+def serializer_of(record: Record) -> type[serializers.Serializer[Any]]:
+    """Return the serializer of a record, with the words of its keys as help texts."""
+    if record.name not in _made:
+        fields = {one.name: _field(one) for one in record.keys}
+        name = f"{record.name}Serializer"
+        _made[record.name] = type(name, (serializers.Serializer,), {"__doc__": record.words, **fields})
+    return _made[record.name]
 
 
-class SpaceSerializer(serializers.Serializer[Any]):
-    """Parameters, and constraints on them such as `n * 4 <= block`."""
-
-    parameters = ParameterSerializer(many=True)
-    constraints = serializers.ListField(child=serializers.CharField(), required=False)
-
-
-class ObjectiveSerializer(serializers.Serializer[Any]):
-    """A metric and its goal."""
-
-    metric = serializers.CharField()
-    goal = serializers.ChoiceField(["minimize", "maximize"])
-    unit = serializers.CharField(required=False)
-
-
-class AlgorithmSerializer(serializers.Serializer[Any]):
-    """An algorithm and its options."""
-
-    name = serializers.CharField()
-    options = ObjectField(required=False)
+def _field(one: Key) -> serializers.Field[Any, Any, Any, Any]:
+    options: dict[str, Any] = {} if one.is_required else {"required": False}
+    if one.is_nullable:
+        options["allow_null"] = True
+    if one.words:
+        options["help_text"] = f"{one.words} {one.note}".rstrip()
+    kind = one.kind
+    if kind.record is not None:
+        nested: Any = serializer_of(kind.record)
+        return nested(**options, many=True) if kind.name in _LISTS else nested(**options)  # type: ignore[no-any-return]
+    if kind.choices:
+        return serializers.ChoiceField(kind.choices, **options)
+    if kind.name == "texts":
+        return serializers.ListField(child=serializers.CharField(), **options)
+    return _FIELDS[kind.name](**options)
 
 
-class PolicySerializer(serializers.Serializer[Any]):
-    """A policy and its options."""
-
-    name = serializers.CharField()
-    options = ObjectField(required=False)
-
-
-class FinalCheckSerializer(serializers.Serializer[Any]):
-    """Alternating trials of the best and the default configuration, until the interval of the gain is narrow."""
-
-    width = serializers.FloatField(
-        required=False, help_text="Width of the interval, as a share of the default's value."
-    )
-    max_trials = serializers.IntegerField(required=False, help_text="Trials in addition to the search.")
-    level = serializers.FloatField(required=False, help_text="Probability that the gain is in its interval: 0.95.")
-    effects = serializers.IntegerField(
-        required=False,
-        help_text="Further trials at most that find which changes carry a proven gain: 0, or 16 or more.",
-    )
-
-
-class BudgetSerializer(serializers.Serializer[Any]):
-    """The budget of a study; null: no limit."""
-
-    max_trials = serializers.IntegerField(required=False, allow_null=True)
-    max_seconds = serializers.FloatField(required=False, allow_null=True)
-    max_node_hours = serializers.FloatField(
-        required=False, allow_null=True, help_text="Sum of the running times of the trials, in node hours."
-    )
-
-
-class PlacementSerializer(serializers.Serializer[Any]):
-    """The placement of trials on nodes."""
-
-    exclusive = serializers.BooleanField(
-        required=False,
-        help_text="Each trial runs alone on its node, so that trials do not disturb each other's timing.",
-    )
-    spread = serializers.BooleanField(
-        required=False, help_text="Trials of one configuration run on different nodes, if there are enough."
-    )
-
-
-class ExecutionSerializer(serializers.Serializer[Any]):
-    """The component that agents tune, and how."""
-
-    component = serializers.CharField()
-    digest = serializers.CharField(required=False, help_text="Empty: the version that the agent has.")
-    application = serializers.CharField(required=False)
-    parallelism = serializers.IntegerField(required=False)
-    trial_timeout_seconds = serializers.FloatField(required=False, allow_null=True)
-    placement = PlacementSerializer(required=False)
-
-
-class JobMetadataSerializer(serializers.Serializer[Any]):
-    """The job that a study tunes. A field that is left out has its usual value."""
-
-    user = serializers.CharField(required=False, help_text="User who submits it; the study's creator if left out.")
-    name = serializers.CharField(
-        required=False, help_text="Name of the job; the application or the component if left out."
-    )
-    program = serializers.CharField(
-        required=False, help_text="Program without its folder; the program of the trials if left out."
-    )
-    command = serializers.CharField(
-        required=False, help_text="Command with all arguments; the command of the trials if left out."
-    )
-    nodes = serializers.IntegerField(required=False, help_text="Number of nodes; the one of the trials if left out.")
-
-
-class ContextVariableSerializer(serializers.Serializer[Any]):
-    """A parameter of the space that is observed with each trial and never chosen."""
-
-    name = serializers.CharField(help_text="Name of the parameter.")
-    values = serializers.ListField(
-        child=ScalarField(),
-        required=False,
-        help_text="Its values in the table. If left out: all values that are not cheaper, if these are few.",
-    )
-    cheaper = serializers.ListField(
-        child=ScalarField(),
-        required=False,
-        help_text="Values outside of the table at which trials cost less and may teach about the others.",
-    )
-
-
-class StudySpecSerializer(serializers.Serializer[Any]):
-    """The spec of a study. Only `space` and `objectives` are required."""
-
-    space = SpaceSerializer()
-    objectives = ObjectiveSerializer(many=True)
-    algorithm = AlgorithmSerializer(required=False)
-    seed = serializers.IntegerField(required=False)
-    outcome_constraints = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="Constraints on metrics: memory_mb <= 4096."
-    )
-    noisy = serializers.BooleanField(required=False)
-    context = ContextVariableSerializer(  # type: ignore[assignment]  # the base class has an attribute of this name
-        many=True,
-        required=False,
-        help_text="Parameters that are observed and never chosen. The recommendation is then a table.",
-    )
-    resampling = PolicySerializer(
-        required=False,
-        allow_null=True,
-        help_text="Decides whether a configuration is measured again; null: the service chooses.",
-    )
-    estimator = PolicySerializer(required=False, help_text="Combines the values of one configuration.")
-    pruning = PolicySerializer(many=True, required=False, help_text="Each of these may stop a running trial.")
-    stopping = ObjectField(
-        required=False,
-        allow_null=True,
-        help_text='Ends the search: {"rule": ...}, {"any": [...]}, {"all": [...]}.',
-    )
-    final_check = FinalCheckSerializer(required=False, allow_null=True)
-    budget = BudgetSerializer(required=False)
-    execution = ExecutionSerializer(required=False, allow_null=True)
-    trial_timeout_seconds = serializers.FloatField(
-        required=False,
-        help_text="Without an execution: after this time another client gets a trial that has no result yet.",
-    )
-    start_from = serializers.ListField(
-        child=serializers.CharField(),
-        required=False,
-        help_text="At most 5 earlier studies of the same component. Their best configurations are measured first.",
-    )
-    description = serializers.CharField(
-        required=False, help_text="Note on the study in Markdown, at most 10,000 characters."
-    )
-    job = JobMetadataSerializer(
-        required=False, help_text="The job that the study tunes. Later jobs that resemble it match the study's result."
-    )
+ParameterSerializer = serializer_of(PARAMETER)
+StudySpecSerializer = serializer_of(record_of(StudySpec))
 
 
 class FaultSerializer(serializers.Serializer[Any]):

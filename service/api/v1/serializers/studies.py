@@ -459,7 +459,7 @@ class ListedStudySerializer(serializers.Serializer[Any]):
 
     def get_algorithm(self, study: Study) -> str:
         """Return the name of the algorithm, and of its choice if it chooses another."""
-        return spec_of(study).algorithm
+        return spec_of(study).algorithm.name
 
     def get_check_count(self, study: Study) -> int:
         """Return the number of trials of the final check."""
