@@ -49,7 +49,7 @@ const notTexts = {
   ],
 };
 
-const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis", "matching", "notices", "notes"];
+const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis", "matching", "notifications", "notes"];
 
 export default tseslint.config(
   { ignores: ["dist", "node_modules", "src/lib/api/_gen", "public"] },

@@ -90,7 +90,7 @@ def mark_read(principal: Principal, through: int) -> None:
     """Mark all notices of the caller up to the one with this id as read. Raises InvalidInput."""
     newest = access.rows(Notice, principal).order_by("-pk").values_list("pk", flat=True).first() or 0
     if not 0 <= through <= newest:
-        raise InvalidInput("through", through, f"the id of a notice, at most {newest}")
+        raise InvalidInput("through", through, f"the id of a notification, at most {newest}")
     with access.work(principal):
         mine = access.rows(Reader, principal).filter(actor=principal.actor)
         if not mine.update(seen=Greatest("seen", through)):

@@ -14,7 +14,7 @@ TITLES = {
     "hosted.py": "Hosted mode",
     "auth.py": "Sign-in",
     "limits.py": "Limits",
-    "notices.py": "Notices",
+    "notices.py": "Notifications",
     "celery.py": "Tasks",
     "rest.py": "REST",
 }

@@ -1,4 +1,4 @@
-"""Notices and their channels over REST."""
+"""Notifications and their channels over REST."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoticeList(View):
 
     @extend_schema(operation_id="listNotices", parameters=[NoticeQuery], responses=NoticeListSerializer)
     def get(self, request: Request) -> Response:
-        """List the notices of the tenant, the newest first, and count the unread ones."""
+        """List the notifications of the tenant, the newest first, and count the unread ones."""
         found = notices.page(self.principal, **self.query(NoticeQuery))
         page = {"notices": found.page.items, "next_page_token": found.page.next_page_token}
         return Response(NoticeListSerializer({**page, "unread": found.unread, "seen": found.seen}).data)
@@ -43,7 +43,7 @@ class ReadNotices(View):
 
     @extend_schema(operation_id="readNotices", request=ReadNoticesSerializer, responses={204: None})
     def post(self, request: Request) -> Response:
-        """Mark notices as read by the caller."""
+        """Mark notifications as read by the caller."""
         notices.mark_read(self.principal, self.body(ReadNoticesSerializer)["through"])
         return Response(status=204)
 
@@ -85,7 +85,7 @@ class ChannelTest(View):
 
     @extend_schema(operation_id="testChannel", request=None, responses={202: None})
     def post(self, request: Request, channel_id: str) -> Response:
-        """Send a test notice through a channel. The log of its deliveries shows how it ended."""
+        """Send a test notification through a channel. The log of its deliveries shows how it ended."""
         channels.test(self.principal, channel_id)
         return Response(status=202)
 

@@ -1,4 +1,4 @@
-"""Settings of notices: what webhooks may reach, and the mail server."""
+"""Settings of notifications: what webhooks may reach, and the mail server."""
 
 import os
 
@@ -6,7 +6,7 @@ import os
 TRIMTAB_CONSOLE_URL = os.environ.get("TRIMTAB_CONSOLE_URL", "")
 # Networks that are not public, and that webhooks may reach nevertheless, also without TLS: "10.1.0.0/16, 10.2.3.4".
 TRIMTAB_WEBHOOK_NETWORKS = os.environ.get("TRIMTAB_WEBHOOK_NETWORKS", "")
-# Notices that a tenant keeps; the oldest are removed with the log of their deliveries.
+# Notifications that a tenant keeps; the oldest are removed with the log of their deliveries.
 TRIMTAB_NOTICES_PER_TENANT = int(os.environ.get("TRIMTAB_NOTICES_PER_TENANT", "1000"))
 # Channels that a tenant may have.
 TRIMTAB_CHANNELS_PER_TENANT = int(os.environ.get("TRIMTAB_CHANNELS_PER_TENANT", "20"))

@@ -1,4 +1,4 @@
-"""The frame of the console: notices, help, language, and parts that cannot be loaded."""
+"""The frame of the console: notifications, help, language, and parts that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.factories.service import EmbeddedService
 pytestmark = NEEDS_BROWSER
 
 
-def test_a_study_that_ends_shows_an_unread_notice_at_once(page: Page, api: Rest) -> None:
-    opener = page.get_by_role("button", name=re.compile("notice", re.IGNORECASE))
-    listed = page.get_by_role("dialog", name="Notices")
+def test_a_study_that_ends_shows_an_unread_notification_at_once(page: Page, api: Rest) -> None:
+    opener = page.get_by_role("button", name=re.compile("notification", re.IGNORECASE))
+    listed = page.get_by_role("dialog", name="Notifications")
     # Earlier tests have ended studies too.
     opener.click()
     expect(listed).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("button", name="Notices", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Notifications", exact=True)).to_be_visible()
     name = api.study(f"noticed-{uuid.uuid4().hex[:6]}", budget={"max_trials": 1})
     api.measure(name, 1)
-    page.get_by_role("button", name="1 unread notice").click()
+    page.get_by_role("button", name="1 unread notification").click()
     listed.get_by_role("link", name=f"{name} has ended").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
-    expect(page.get_by_role("button", name="Notices", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Notifications", exact=True)).to_be_visible()
 
 
 def test_a_part_that_cannot_be_loaded_is_loaded_when_the_service_answers(page: Page) -> None:

@@ -16,7 +16,7 @@ import styles from "./Shell.module.css";
 const Palette = lazy(() => part(() => import("./palette/Palette")));
 const Help = lazy(() => part(() => import("./Help")));
 const Tour = lazy(() => part(() => import("./Tour")));
-const NoticeList = lazy(() => part(() => import("@/features/notices/NoticeList")));
+const NotificationList = lazy(() => part(() => import("@/features/notifications/NotificationList")));
 
 /** Frame every page except the sign-in page. */
 export function Shell() {
@@ -62,7 +62,7 @@ export function Shell() {
           </Button>
           {may("notice.read") ? (
             <Part>
-              <NoticeList
+              <NotificationList
                 link={({ study, record }, text, close) =>
                   record !== null ? (
                     <Link to="/matching/records/$id" params={{ id: String(record) }} onClick={close}>

@@ -1,4 +1,4 @@
-"""Notices, channels and deliveries."""
+"""Notifications, channels and deliveries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NoticeSerializer(serializers.Serializer[Any]):
 
 
 class NoticeQuery(PageQuery):
-    """A filter of notices."""
+    """A filter of notifications."""
 
     where = WhereField(notices.COLUMNS, "`kind = study.failed`")
 
@@ -36,18 +36,18 @@ class DeliveryQuery(PageQuery):
 
 
 class NoticeListSerializer(serializers.Serializer[Any]):
-    """A page of notices, the newest first."""
+    """A page of notifications, the newest first."""
 
     notices = NoticeSerializer(many=True)
     next_page_token = serializers.CharField(help_text="Empty on the last page.")
-    unread = serializers.IntegerField(help_text="Number of notices that the caller has not read, at most 100.")
-    seen = serializers.IntegerField(help_text="Id of the last notice that the caller has read; 0: none.")
+    unread = serializers.IntegerField(help_text="Number of notifications that the caller has not read, at most 100.")
+    seen = serializers.IntegerField(help_text="Id of the last notification that the caller has read; 0: none.")
 
 
 class ReadNoticesSerializer(Input):
-    """The notices that the caller has read."""
+    """The notifications that the caller has read."""
 
-    through = serializers.IntegerField(help_text="Id of a notice. It and all earlier ones count as read.")
+    through = serializers.IntegerField(help_text="Id of a notification. It and all earlier ones count as read.")
 
 
 class CreateChannelSerializer(Input):
@@ -59,12 +59,14 @@ class CreateChannelSerializer(Input):
 
 
 class ChannelSerializer(serializers.Serializer[Any]):
-    """A webhook or a mail address that receives notices."""
+    """A webhook or a mail address that receives notifications."""
 
     id = serializers.CharField()
     medium = serializers.ChoiceField([medium.value for medium in Medium])
     target = serializers.CharField()
-    kinds = serializers.ListField(child=serializers.CharField(), help_text="The kinds of notices that it receives.")
+    kinds = serializers.ListField(
+        child=serializers.CharField(), help_text="The kinds of notifications that it receives."
+    )
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
 
@@ -83,7 +85,7 @@ class ChannelListSerializer(serializers.Serializer[Any]):
 
 
 class DeliverySerializer(serializers.Serializer[Any]):
-    """One notice on its way through a channel."""
+    """One notification on its way through a channel."""
 
     id = serializers.IntegerField()
     kind = serializers.CharField(source="notice.kind")

@@ -11,7 +11,7 @@ import { Queue } from "@/features/access/Queue";
 import { Quota } from "@/features/access/TenantLimits";
 import { Tenants } from "@/features/access/Tenants";
 import { Tokens } from "@/features/access/Tokens";
-import { Channels } from "@/features/notices/Channels";
+import { Channels } from "@/features/notifications/Channels";
 import { sessionQuery, useMay } from "@/lib/session";
 import { chooseLanguage, chosenLanguage, LANGUAGES } from "@/lib/texts";
 import { useTitle } from "@/lib/browser";
@@ -24,7 +24,7 @@ const SECTIONS: readonly { value: Section; text: MessageDescriptor; needs: strin
   { value: "tokens", text: msg`API tokens`, needs: "token.own" },
   { value: "members", text: msg`Members`, needs: "member.read" },
   { value: "quota", text: msg`Quota`, needs: "quota.read" },
-  { value: "channels", text: msg`Notices`, needs: "notice.configure" },
+  { value: "channels", text: msg`Notifications`, needs: "notice.configure" },
   { value: "audit", text: msg`Audit trail`, needs: "audit.read" },
   { value: "tenants", text: msg`Tenants`, needs: "tenant.manage" },
   { value: "queue", text: msg`Queue`, needs: "tenant.manage" },

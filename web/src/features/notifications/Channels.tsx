@@ -14,30 +14,30 @@ import type { Channel } from "@/lib/api/client";
 import { formatList } from "@/lib/format";
 import { channelsQuery, useCreateChannel, useDeleteChannel, useTestChannel } from "./api";
 import { Deliveries } from "./Deliveries";
-import styles from "./notices.module.css";
+import styles from "./notifications.module.css";
 import { KINDS, kindText } from "./titles";
 
-/** Show the webhooks and mail addresses that receive notices, and the log of their deliveries. */
+/** Show the webhooks and mail addresses that receive notifications, and the log of their deliveries. */
 export function Channels({ where, onWhere }: Filtered) {
   const { data, error, refetch } = useQuery(channelsQuery);
   const [logged, setLogged] = useState<string | null>(null);
   const channel = data?.channels.find(({ id }) => id === logged);
   return (
     <>
-      <Card title={t`Channels for notices`} flush actions={data === undefined ? null : <CreateChannel mail={data.mail} />}>
+      <Card title={t`Channels for notifications`} flush actions={data === undefined ? null : <CreateChannel mail={data.mail} />}>
         {error === null ? null : <Problem error={error} again={() => void refetch()} />}
         {data === undefined ? (
           error === null ? <Loading what={t`channels`} /> : null
         ) : data.channels.length === 0 ? (
           <Empty title={t`No channels`}>
-            <p>{t`A channel sends notices to a chat, a program or a mail address when a study ends, fails or proves a gain.`}</p>
+            <p>{t`A channel sends notifications to a chat, a program or a mail address when a study ends, fails or proves a gain.`}</p>
           </Empty>
         ) : (
           <table className={table.table}>
             <thead>
               <tr>
                 <th scope="col">{t`Channel`}</th>
-                <th scope="col">{t`Notices`}</th>
+                <th scope="col">{t`Notifications`}</th>
                 <th scope="col">{t`Created`}</th>
                 <td />
               </tr>
@@ -51,7 +51,7 @@ export function Channels({ where, onWhere }: Filtered) {
                       <span className={table.about}>{one.medium === "mail" ? t`Mail` : t`Webhook`}</span>
                     </span>
                   </th>
-                  <td data-label={t`Notices`}>{formatList(one.kinds.map(kindText), "conjunction")}</td>
+                  <td data-label={t`Notifications`}>{formatList(one.kinds.map(kindText), "conjunction")}</td>
                   <td data-label={t`Created`}>
                     <Ago at={one.created_at} />
                   </td>
@@ -158,7 +158,7 @@ function Form({ mail, onDone }: { mail: boolean; onDone: () => void }) {
         onChange={(event) => setTarget(event.target.value)}
       />
       <fieldset className={styles.kinds}>
-        <legend>{t`Send a notice when`}</legend>
+        <legend>{t`Send a notification when`}</legend>
         {KINDS.map(([kind, text]) => (
           <CheckField
             key={kind}

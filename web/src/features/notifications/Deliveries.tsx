@@ -10,7 +10,7 @@ import type { Channel } from "@/lib/api/client";
 import { DELIVERY_COLUMNS } from "@/lib/columns";
 import { formatTime } from "@/lib/format";
 import { deliveriesQuery } from "./api";
-import styles from "./notices.module.css";
+import styles from "./notifications.module.css";
 import { kindText } from "./titles";
 
 interface Props extends Filtered {
@@ -45,7 +45,7 @@ export function Deliveries({ channel, where, onWhere, onClose }: Props) {
           <thead>
             <tr>
               <th scope="col">{t`Time`}</th>
-              <th scope="col">{t`Notice`}</th>
+              <th scope="col">{t`Notification`}</th>
               <th scope="col">{t`State`}</th>
               <th scope="col">{t`Last attempt`}</th>
             </tr>
@@ -56,7 +56,7 @@ export function Deliveries({ channel, where, onWhere, onClose }: Props) {
                 <td data-label={t`Time`}>
                   <Ago at={one.created_at} />
                 </td>
-                <td data-label={t`Notice`} className={styles.target}>
+                <td data-label={t`Notification`} className={styles.target}>
                   {kindText(one.kind)}
                   {one.study === "" ? "" : `: ${one.study}`}
                 </td>

@@ -10,36 +10,36 @@ import type { Notice } from "@/lib/api/client";
 import { NOTICE_COLUMNS } from "@/lib/columns";
 import { formatNumber } from "@/lib/format";
 import { noticesQuery, useReadNotices } from "./api";
-import styles from "./notices.module.css";
+import styles from "./notifications.module.css";
 import { titleOf } from "./titles";
 
 // The service counts no further.
 const MOST_UNREAD = 100;
 
 interface Props {
-  /** A link to the study or record of a notice; `close` closes the list. */
+  /** A link to the study or record of a notification; `close` closes the list. */
   link: (notice: Notice, text: string, close: () => void) => ReactNode;
 }
 
-/** A button with the number of unread notices, which opens their list. Notices that were shown are read when it closes. */
-export default function NoticeList({ link }: Props) {
+/** A button with the number of unread notifications, which opens their list. Notifications that were shown are read when it closes. */
+export default function NotificationList({ link }: Props) {
   const [open, setOpen] = useState(false);
   const [where, setWhere] = useState<readonly string[]>([]);
   const { data, error, refetch } = useQuery(noticesQuery(where));
   const read = useReadNotices();
   const unread = data?.unread ?? 0;
   const shown = unread >= MOST_UNREAD ? `${formatNumber(MOST_UNREAD)}+` : formatNumber(unread);
-  const name = unread === 0 ? t`Notices` : plural(unread, { one: "# unread notice", other: "# unread notices" });
+  const name = unread === 0 ? t`Notifications` : plural(unread, { one: "# unread notification", other: "# unread notifications" });
   const change = (next: boolean) => {
     setOpen(next);
     const newest = data?.notices[0];
-    // A filter hides notices, which then stay unread.
+    // A filter hides notifications, which then stay unread.
     if (!next && where.length === 0 && unread > 0 && newest !== undefined) read.mutate(newest.id);
     if (!next) setWhere([]);
   };
   return (
     <Popover
-      label={t`Notices`}
+      label={t`Notifications`}
       open={open}
       onOpenChange={change}
       trigger={
@@ -55,15 +55,15 @@ export default function NoticeList({ link }: Props) {
         </Button>
       }
     >
-      <h2 className={styles.heading}>{t`Notices`}</h2>
+      <h2 className={styles.heading}>{t`Notifications`}</h2>
       {where.length === 0 && data?.notices.length === 0 ? null : <Conditions bare where={where} columns={NOTICE_COLUMNS} example="study = nightly" onChange={(next) => setWhere(next ?? [])} />}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what={t`notices`} /> : null
+        error === null ? <Loading what={t`notifications`} /> : null
       ) : data.notices.length === 0 && where.length > 0 ? (
-        <Empty title={t`No matching notices`} />
+        <Empty title={t`No matching notifications`} />
       ) : data.notices.length === 0 ? (
-        <Empty title={t`No notices`}>
+        <Empty title={t`No notifications`}>
           <p>{t`The service writes one when a study ends, fails or proves a gain, and when a record is withdrawn.`}</p>
         </Empty>
       ) : (

@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
 
-/** The latest notices that meet all conditions. The stream of changes has it fetched again. */
+/** The latest notifications that meet all conditions. The stream of changes has it fetched again. */
 export function noticesQuery(where: readonly string[]) {
   return queryOptions({
     queryKey: ["notices", where],

@@ -2,7 +2,7 @@ import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import type { Notice } from "@/lib/api/client";
 
-/** The kinds of notices that a channel can receive, in the words of a list. */
+/** The kinds of notifications that a channel can receive, in the words of a list. */
 export const KINDS: [Exclude<Notice["kind"], "test">, MessageDescriptor][] = [
   ["study.ended", msg`A study ends`],
   ["study.failed", msg`A study fails`],
@@ -10,13 +10,13 @@ export const KINDS: [Exclude<Notice["kind"], "test">, MessageDescriptor][] = [
   ["record.withdrawn", msg`A record of the matching is withdrawn`],
 ];
 
-/** Return a kind of notices in the words of a list. */
+/** Return a kind of notification in the words of a list. */
 export function kindText(kind: string): string {
   const known = KINDS.find(([name]) => name === kind);
   return known === undefined ? t`Test` : i18n._(known[1]);
 }
 
-/** Return the title of a notice. */
+/** Return the title of a notification. */
 export function titleOf({ kind, study }: Pick<Notice, "kind" | "study">): string {
   switch (kind) {
     case "study.ended":
