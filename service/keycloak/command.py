@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from service.keycloak import realm as realms
-from service.keycloak.server import KeycloakError, Server
+from service.keycloak.admin_api import KeycloakError, Server
 from service.tenancy.principal import SLUG, SLUG_FORM
 
 PASSWORD_VARIABLE = "KEYCLOAK_ADMIN_PASSWORD"

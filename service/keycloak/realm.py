@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from service.keycloak.server import Json, Server
+from service.keycloak.admin_api import Json, Server
 
 ROLES = ("viewer", "member", "admin", "agent")
 TENANTS = "tenants"

@@ -78,7 +78,7 @@ def of(principal: Principal, records: Sequence[int]) -> dict[int, Feedback]:
     if not records:
         return {}
     found: dict[int, dict[int, dict[str, Group]]] = defaultdict(lambda: defaultdict(dict))
-    rows = access.ask(principal, _GROUPS, (principal.tenant_id, list(records)))
+    rows = access.query(principal, _GROUPS, (principal.tenant_id, list(records)))
     for record, nodes, decision, count, mean, variance in rows:
         found[record][nodes][decision] = Group(int(count), float(mean), float(variance))
     return {record: _compare(found[record].values()) for record in records}

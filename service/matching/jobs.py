@@ -121,7 +121,7 @@ def report(principal: Principal, reports: Sequence[Report]) -> None:
         touched = _store_considered(principal, [(key, first[submission]) for submission, key in stored.items()])
         _withdraw_slower(principal, touched)
         if excess > 0:
-            oldest = [key for (key,) in access.ask(principal, _OLDEST, (principal.tenant_id, excess))]
+            oldest = [key for (key,) in access.query(principal, _OLDEST, (principal.tenant_id, excess))]
             access.rows(ReportedJob, principal).filter(pk__in=oldest).delete()
             ledger.count_jobs(principal, -len(oldest))
 
@@ -182,7 +182,7 @@ def _check(field: str, one: Report) -> None:
 def _store(principal: Principal, reports: Sequence[Report]) -> list[tuple[str, int]]:
     """Insert the jobs that are new, with one statement, and return their submissions and primary keys."""
     rows = json.dumps([_row(one) for one in reports])
-    found = access.ask(principal, _STORE, (principal.tenant_id, rows))
+    found = access.query(principal, _STORE, (principal.tenant_id, rows))
     return [(str(submitted), int(key)) for submitted, key in found]
 
 

@@ -22,18 +22,18 @@ _READ = "SELECT id, revision FROM matching_ledger WHERE tenant_id = %s"
 
 def advance(principal: Principal) -> int:
     """Lock the ledger and return the revision of this change; those who follow the records are notified on commit."""
-    ((revision,),) = access.ask(principal, _ADVANCE, (principal.tenant_id,))
+    ((revision,),) = access.query(principal, _ADVANCE, (principal.tenant_id,))
     listen_notify.notify_records(principal)
     return int(revision)
 
 
 def count_jobs(principal: Principal, more: int) -> int:
     """Lock the ledger, count `more` reported jobs (negative: fewer), and return how many there are now."""
-    ((jobs,),) = access.ask(principal, _COUNT, (principal.tenant_id, more))
+    ((jobs,),) = access.query(principal, _COUNT, (principal.tenant_id, more))
     return int(jobs)
 
 
 def read(principal: Principal) -> tuple[int, int]:
     """Return the primary key of the tenant's ledger and its revision; (0, 0) before the first change."""
-    found = access.ask(principal, _READ, (principal.tenant_id,))
+    found = access.query(principal, _READ, (principal.tenant_id,))
     return (int(found[0][0]), int(found[0][1])) if found else (0, 0)

@@ -40,7 +40,7 @@ def job_of(principal: Principal, study: Study, configuration: Configuration) -> 
     said = spec_of(study).job
     keys = [actions.configuration_key(study, one) for one in (spec_of(study).space.default(), configuration)]
     of_study = (principal.tenant_id, study.pk)
-    ((started, invocation),) = access.ask(principal, _RUN, (*of_study, *of_study, *keys, keys[0]))
+    ((started, invocation),) = access.query(principal, _RUN, (*of_study, *of_study, *keys, keys[0]))
     argv = _argv(invocation)
     command = said.command or shlex.join(argv)
     program = said.program or (PurePosixPath(argv[0]).name if argv and not said.command else _program(said.command))

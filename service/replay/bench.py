@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from service.core.errors import AlreadyExists, JsonValue, TrimtabError
-from service.replay.record import Contestant, Run
+from service.replay.replay_record import Contestant, Run
 from service.replay.run import Terms, replay
 from service.replay.subject import Subject
 

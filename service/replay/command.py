@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from service.core.errors import InvalidInput, JsonValue
 from service.policies import stopping
 from service.replay import bench, measured_table, report, simulators
-from service.replay.record import Run
+from service.replay.replay_record import Run
 from service.replay.run import Terms, contestants
 from service.replay.subject import Subject
 

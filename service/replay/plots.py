@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from service.core.encoding import FloatArray
-from service.replay.record import Contestant
+from service.replay.replay_record import Contestant
 from service.replay.report import Curves, Summary
 from service.replay.subject import Subject
 

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from service.core.encoding import FloatArray
-from service.replay import metrics
-from service.replay.record import Contestant, Run
+from service.replay import scores
+from service.replay.replay_record import Contestant, Run
 from service.replay.subject import Subject
 
 # Metrics with smaller values being better. For the others a larger value is better, or neither is.
@@ -35,20 +35,20 @@ class Summary:
 
     def mean(self, metric: str) -> float:
         """Return the mean over the seeds in which the metric has a meaning."""
-        return metrics.mean(self.found[metric])
+        return scores.mean(self.found[metric])
 
     def median(self, metric: str) -> float:
         """Return the median over the seeds in which the metric has a meaning."""
-        return metrics.quantile(self.found[metric], 0.5)
+        return scores.quantile(self.found[metric], 0.5)
 
 
 def summarize(subject: Subject, runs: Iterable[Run]) -> list[Summary]:
     """Return a summary for each contestant, in the order of their first runs."""
     groups: dict[Contestant, list[dict[str, float]]] = {}
     for run in runs:
-        groups.setdefault(run.contestant, []).append(metrics.measure(subject, run))
+        groups.setdefault(run.contestant, []).append(scores.measure(subject, run))
     return [
-        Summary(contestant, {name: [one[name] for one in group] for name in metrics.METRICS})
+        Summary(contestant, {name: [one[name] for one in group] for name in scores.METRICS})
         for contestant, group in groups.items()
     ]
 
@@ -58,7 +58,7 @@ def write_summary(path: Path, subject: Subject, summaries: Sequence[Summary]) ->
 
     The mean of 5%Opt is over the searches that came within 5 %, whose share has its own column.
     """
-    columns = [f"{metric}_{kind}" for metric in metrics.METRICS for kind in ("mean", "median")]
+    columns = [f"{metric}_{kind}" for metric in scores.METRICS for kind in ("mean", "median")]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["subject", "algorithm", "resampling", "runs", *columns, "5%Opt_reached"])
@@ -67,9 +67,9 @@ def write_summary(path: Path, subject: Subject, summaries: Sequence[Summary]) ->
             reached = [value for value in near if math.isfinite(value)]
             cells = [
                 value
-                for metric in metrics.METRICS
+                for metric in scores.METRICS
                 for value in (
-                    metrics.mean(reached) if metric == "5%Opt" else summary.mean(metric),
+                    scores.mean(reached) if metric == "5%Opt" else summary.mean(metric),
                     summary.median(metric),
                 )
             ]
@@ -95,8 +95,8 @@ def curves(subject: Subject, runs: Sequence[Run], budget: int) -> Curves:
     the recommended configuration. With several objectives it is `hypervolume`. A search that has ended keeps its value.
     """
     if len(subject.problem.objectives) > 1:
-        return {"hypervolume": _quartiles([metrics.volumes(subject, run) for run in runs], budget)}
-    found = {"best": _quartiles([100 * metrics.best_so_far(subject, run) for run in runs], budget)}
+        return {"hypervolume": _quartiles([scores.volumes(subject, run) for run in runs], budget)}
+    found = {"best": _quartiles([100 * scores.best_so_far(subject, run) for run in runs], budget)}
     if subject.problem.noisy:
         found["recommended"] = _quartiles([_recommended(subject, run) for run in runs], budget)
     return found
@@ -115,7 +115,7 @@ def _recommended(subject: Subject, run: Run) -> FloatArray:
 
 def _quartiles(each: Sequence[FloatArray], budget: int) -> FloatArray:
     steps = [[one[min(step, len(one) - 1)] for one in each if len(one)] for step in range(budget)]
-    return np.array([[metrics.quantile(values, share) for share in QUARTILES] for values in steps])
+    return np.array([[scores.quantile(values, share) for share in QUARTILES] for values in steps])
 
 
 def write_trajectories(path: Path, found: Mapping[Contestant, Curves]) -> None:
@@ -135,7 +135,7 @@ def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
     Metrics that do not fit are left out, the least informative first; `summary.csv` has all. The caption explains the
     columns.
     """
-    shown = [name for name in metrics.METRICS if any(not math.isnan(one.median(name)) for one in summaries)]
+    shown = [name for name in scores.METRICS if any(not math.isnan(one.median(name)) for one in summaries)]
     if not subject.problem.noisy:
         shown = [name for name in shown if name not in ("AvgDistOpt", "Triggers")]
     names = [
@@ -158,7 +158,7 @@ def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
             best = _best(name, column)
             cells.append(Text(_short(value), "bold" if best is not None and value == best else ""))
         made.add_row(*cells)
-    made.caption = Text("\n".join(f"{name}: {metrics.METRICS[name]}" for name in shown))
+    made.caption = Text("\n".join(f"{name}: {scores.METRICS[name]}" for name in shown))
     made.caption_justify = "left"
     return made
 

@@ -15,7 +15,7 @@ from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies import resampling, stopping
 from service.replay import peers
-from service.replay.record import Contestant, Run
+from service.replay.replay_record import Contestant, Run
 from service.replay.searcher import Searcher
 from service.replay.subject import Subject
 from service.tuner.method import Method

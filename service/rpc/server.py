@@ -24,6 +24,7 @@ from service._gen import (
     tuning_pb2_grpc,
 )
 from service.rpc.admission import MAX_REQUEST_BYTES
+from service.rpc.held_calls import Waits
 from service.rpc.interceptors import Authentication, Boundary
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.identity import IdentityServicer
@@ -31,7 +32,6 @@ from service.rpc.servicers.matching import MatchingServicer
 from service.rpc.servicers.tuning import TuningServicer
 from service.rpc.threads import DatabaseThreads
 from service.rpc.tls import TlsError, TlsFiles
-from service.rpc.waiting import Waits
 from service.studies.listen_notify import listener
 from service.tenancy import access
 

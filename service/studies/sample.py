@@ -57,5 +57,5 @@ def sample(principal: Principal, study: Study, *, most: int, first: int = 1, las
         parts.append((_STEPS.format("min" if least else "max", "<" if least else ">"), (metric, most)))
     sql = _SCOPE + " UNION ".join(part for part, _ in parts)
     scope = (first, most, end - first + 1, principal.tenant_id, study.pk, study.revision, first, end)
-    numbers = access.ask(principal, sql, (*scope, *(one for _, parameters in parts for one in parameters)))
+    numbers = access.query(principal, sql, (*scope, *(one for _, parameters in parts for one in parameters)))
     return list(found.filter(number__in=[number for (number,) in numbers]).order_by("number"))

@@ -116,7 +116,7 @@ def execute(principal: Principal, sql: str, parameters: Sequence[Any]) -> None:
     send_later(principal.tenant_id, sql, parameters)
 
 
-def ask(principal: Principal, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+def query(principal: Principal, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Execute a statement that names the tenant itself, and return its rows."""
     with acting(principal.tenant_id), connection.cursor() as cursor:
         cursor.execute(sql, parameters)

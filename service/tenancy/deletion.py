@@ -54,7 +54,7 @@ def delete(operator: Principal, slug: str) -> dict[str, int]:
 def _each(principal: Principal, statement: str) -> dict[str, int]:
     """Return the counts of the statement for each table."""
     counts = {}
-    for (table,) in access.ask(principal, _TABLES, ()):
+    for (table,) in access.query(principal, _TABLES, ()):
         text = sql.SQL(statement).format(sql.Identifier(table)).as_string()
-        ((counts[table],),) = access.ask(principal, text, (principal.tenant_id,))
+        ((counts[table],),) = access.query(principal, text, (principal.tenant_id,))
     return counts

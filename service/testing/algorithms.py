@@ -39,7 +39,7 @@ from service.core.space import (
     Space,
 )
 from service.core.trial import TrialRecord
-from service.testing.spaces import changed_ranges, spaces
+from service.testing.random_spaces import changed_ranges, spaces
 
 SECONDS = Objective("seconds", "minimize")
 # A parameter of each kind, nested conditions with a child before its parent, a grid of each kind, constraints.

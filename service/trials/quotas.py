@@ -140,7 +140,7 @@ class Meter:
     def room_for_study(self, principal: Principal) -> None:
         """Check that a study may be created in this transaction. Raises ResourceExhausted (`quota_exceeded`)."""
         # Two transactions that create a study at the same moment take turns.
-        access.ask(principal, "SELECT pg_advisory_xact_lock(%s, 0)", (principal.tenant_id % 2**31,))
+        access.query(principal, "SELECT pg_advisory_xact_lock(%s, 0)", (principal.tenant_id % 2**31,))
         limit, count = self._look(principal).limits.studies, access.rows(Study, principal).count()
         if count >= limit:
             raise _exceeded("studies", limit, count)
@@ -174,7 +174,7 @@ class Meter:
         now = time.monotonic()
         over = known.logs is None or known.logs + count > known.limits.log_bytes
         if (over or now - known.logs_at > LONGEST_SECONDS) and now - known.logs_at > 1:
-            ((found,),) = access.ask(principal, _LOGS, (principal.tenant_id, principal.tenant_id))
+            ((found,),) = access.query(principal, _LOGS, (principal.tenant_id, principal.tenant_id))
             known.logs, known.logs_at = int(found), now
         if (known.logs or 0) + count > known.limits.log_bytes:
             return False
@@ -184,7 +184,7 @@ class Meter:
     def usage(self, principal: Principal) -> tuple[Limits, dict[str, float]]:
         """Return the tenant's limits and its present use."""
         known = self._look(principal)
-        ((logs,),) = access.ask(principal, _LOGS, (principal.tenant_id, principal.tenant_id))
+        ((logs,),) = access.query(principal, _LOGS, (principal.tenant_id, principal.tenant_id))
         return known.limits, {
             "studies": access.rows(Study, principal).count(),
             "active_trials": known.active,
@@ -214,7 +214,7 @@ class Meter:
                 unwritten, known.unwritten = known.unwritten, 0
             if int(self._clock(known) // MINUTE) == known.minute:
                 self._write(principal, SUGGESTIONS, WINDOW, unwritten)
-        looked = access.ask(principal, _LOOK, (WINDOW, self.source, principal.tenant_id))
+        looked = access.query(principal, _LOOK, (WINDOW, self.source, principal.tenant_id))
         ((*own_limits, epoch, others, seconds, active, stored),) = looked
         with self._guard:
             known.limits = limits = of(dict(zip(NAMES, own_limits, strict=True)))
@@ -241,7 +241,7 @@ class Meter:
 
     def _write(self, principal: Principal, kind: str, period: str, amount: float) -> None:
         tenant_id = principal.tenant_id
-        access.ask(principal, _WRITE + " RETURNING 1", (tenant_id, tenant_id, kind, period, self.source, amount))
+        access.query(principal, _WRITE + " RETURNING 1", (tenant_id, tenant_id, kind, period, self.source, amount))
 
     def _clock(self, known: _Known) -> float:
         return time.monotonic() + known.offset

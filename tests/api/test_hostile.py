@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from service.api.v1.export import _safe
+from service.api.v1.study_export import _safe
 from service.fleet import agents
 from service.identity import enrolment
 from service.identity.principals import administrator

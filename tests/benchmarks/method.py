@@ -20,9 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from service.core.errors import JsonValue
 from service.core.problem import Problem
-from service.replay import bench, measured_table, metrics, simulators
+from service.replay import bench, measured_table, scores, simulators
 from service.replay.interference import Quiet
-from service.replay.record import Contestant, Run
+from service.replay.replay_record import Contestant, Run
 from service.replay.run import Terms
 from service.replay.subject import Subject
 from tests.benchmarks.table import Result, Row, main, result
@@ -175,7 +175,7 @@ def run(quick: bool) -> Result:
             found[part.name] = {subject.name: replay(part, subject, folder, progress) for subject in part.subjects}
     measured = {
         part: {
-            name: [{**metrics.measure(subjects[part][name], one), "contestant": str(one.contestant)} for one in runs]
+            name: [{**scores.measure(subjects[part][name], one), "contestant": str(one.contestant)} for one in runs]
             for name, runs in by_subject.items()
         }
         for part, by_subject in found.items()
@@ -197,11 +197,11 @@ def _by_contestant(runs: Sequence[Run], figure: Mapping[int, float]) -> dict[str
 
 def _figures(subject: Subject, runs: Sequence[Run], name: str) -> dict[str, list[float]]:
     """A metric of all runs, by contestant."""
-    return _by_contestant(runs, {id(one): metrics.measure(subject, one)[name] for one in runs})
+    return _by_contestant(runs, {id(one): scores.measure(subject, one)[name] for one in runs})
 
 
 def _medians(figures: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {name: metrics.quantile(values, 0.5) for name, values in figures.items()}
+    return {name: scores.quantile(values, 0.5) for name, values in figures.items()}
 
 
 def _noise_free(subjects: Mapping[str, Subject], found: Mapping[str, Sequence[Run]]) -> list[Row]:
@@ -222,7 +222,7 @@ def _noise_free(subjects: Mapping[str, Subject], found: Mapping[str, Sequence[Ru
     return [
         _against("all without noise: DistOpt, median", _medians(pooled), always or set(), note),
         Row("all without noise: DistOpt, mean", means.pop("auto"), "%", peers=means),
-        Row("trials until within 5 %", metrics.quantile(near, 0.5), "", note="median over all seeds without noise"),
+        Row("trials until within 5 %", scores.quantile(near, 0.5), "", note="median over all seeds without noise"),
         *rows,
     ]
 
@@ -263,7 +263,7 @@ def _noisy(
         subject = subjects[name]
         trials = limits.get(name, BUDGET)
         figures = _by_contestant(runs, {id(one): _recommended(subject, one, trials) for one in runs})
-        means = {contestant: metrics.mean(values) for contestant, values in figures.items()}
+        means = {contestant: scores.mean(values) for contestant, values in figures.items()}
         value = means.pop("auto + adaptive")
         rows.append(
             Row(
@@ -278,8 +278,8 @@ def _noisy(
         )
     for name, runs in stopped.items():
         subject = stopped_subjects[name]
-        ended = metrics.mean(_figures(subject, runs, "Convergence")["smbo + thesis"])
-        distance = metrics.mean(_figures(subject, runs, "AvgDistOpt")["smbo + thesis"])
+        ended = scores.mean(_figures(subject, runs, "Convergence")["smbo + thesis"])
+        distance = scores.mean(_figures(subject, runs, "AvgDistOpt")["smbo + thesis"])
         note = "the thesis' method as replayed here, with its stopping rule"
         rows.append(Row(f"{name}: its AvgDistOpt", distance, "%", note=note, peers={"trials": ended}))
     return rows

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from service.core.errors import JsonValue
-from service.replay import bench, metrics
+from service.replay import bench, scores
 from service.replay.measured_table import Replicates
-from service.replay.record import Contestant, Run
+from service.replay.replay_record import Contestant, Run
 from service.replay.run import Terms
 from service.replay.subject import Subject
 from tests.benchmarks.intervals import Interval, bootstrap
@@ -128,10 +128,10 @@ def algorithms(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> 
     """Return the distances to the table's optimum, and the trials until within 5 % of it."""
     rows = []
     for contestant, own in grouped(runs).items():
-        found = [metrics.measure(subject, run) for run in own]
+        found = [scores.measure(subject, run) for run in own]
         near = [figures["5%Opt"] for figures in found]
         within = sum(map(math.isfinite, near))
-        note = f"median of trials to 5 %: {metrics.quantile(near, 0.5):.3g} ({within} of {len(near)} searches)"
+        note = f"median of trials to 5 %: {scores.quantile(near, 0.5):.3g} ({within} of {len(near)} searches)"
         rows.append(row(f"{one.name}: {contestant}", bootstrap([figures["AvgDistOpt"] for figures in found]), note))
     return rows
 
@@ -145,7 +145,7 @@ def policies(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> li
         truths["without noise"] = by_truth_of(subject, quiet.subject())
     for truth, judge in truths.items():
         distances = {
-            contestant: [metrics.measure(judge, run)["AvgDistOpt"] for run in own]
+            contestant: [scores.measure(judge, run)["AvgDistOpt"] for run in own]
             for contestant, own in grouped(runs).items()
         }
         for contestant, values in distances.items():
@@ -174,7 +174,7 @@ def exhaustive(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> 
     note = (
         f"default {default:.1f}, best {best:.1f} us; {len(runs[0].rows)} trials, {100 * spent:.1f} % of {seconds:.0f} s"
     )
-    distance = bootstrap([metrics.measure(subject, run)["AvgDistOpt"] for run in runs])
+    distance = bootstrap([scores.measure(subject, run)["AvgDistOpt"] for run in runs])
     if default <= best:
         return [row(f"exhaustive, {one.name}: distance", distance, note)]
     shares = [100 * (default - float(subject.truth[run.final[0], 0])) / (default - best) for run in runs]

@@ -25,10 +25,10 @@ from service.algorithms.botorch.acquisition import Known, acquisition
 from service.algorithms.botorch.models import Scale, fitted, joined, predicted
 from service.algorithms.botorch.options import WARP, acquisition_for
 from service.algorithms.gp import known as evidence
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.model_based import ModelBased
 from service.algorithms.gp.optimise import Search, isolated
 from service.algorithms.gp.region import Region
-from service.algorithms.gp.runs import Runs
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.pareto import reference_point

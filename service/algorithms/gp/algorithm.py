@@ -38,12 +38,12 @@ from service.algorithms.gp.acquisition import (
 )
 from service.algorithms.gp.fits import Ensemble, Fits, Kind, Process
 from service.algorithms.gp.known import Known
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.model_based import ModelBased
 from service.algorithms.gp.models import Active, Layout, Prior
 from service.algorithms.gp.optimise import NUMERICAL, Search, isolated
 from service.algorithms.gp.prospects import prospects
 from service.algorithms.gp.region import MOST_LISTED, Region
-from service.algorithms.gp.runs import Runs
 from service.algorithms.gp.sensitivity import sensitivities
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue

@@ -18,13 +18,13 @@ import numpy as np
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputTransform
 
-from service.algorithms.gp import noise
+from service.algorithms.gp import outliers
 from service.algorithms.gp.censoring import with_bounds
 from service.algorithms.gp.closed_form import Conditioned, Evidence
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.models import Layout, Points, Prior, surrogate
 from service.algorithms.gp.outcomes import NEGATED, OFFSETS, Scale, offsets
 from service.algorithms.gp.posterior import Posterior
-from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 
@@ -256,7 +256,7 @@ class Fits:
         price = 0.0
         for leniency in _LENIENCY:
             before = added
-            added, price = noise.pursue(runs, outcomes, self._layout, theta, before, leniency=leniency)
+            added, price = outliers.pursue(runs, outcomes, self._layout, theta, before, leniency=leniency)
             if not added.any():
                 break
             points = runs.points(outcomes, added)
@@ -268,7 +268,7 @@ class Fits:
         theta, added = np.array(scratch.theta), scratch.added(runs)
         scale, _ = kind.scale(runs, scratch.offset)
         if kind.robust and (scratch.disturbed or theta[-1] > _NOISY):
-            added, _ = noise.pursue(runs, scale.apply(runs.values), self._layout, theta, added)
+            added, _ = outliers.pursue(runs, scale.apply(runs.values), self._layout, theta, added)
         points = self._points(runs, scale, added, theta)
         theta, _ = self._evidence(points, kind).fit([theta], _ITERATIONS)
         return _made(runs, theta, scratch.offset, added)

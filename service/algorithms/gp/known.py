@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from service.algorithms.gp.runs import BoolArray, Runs
+from service.algorithms.gp.measured_runs import BoolArray, Runs
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem

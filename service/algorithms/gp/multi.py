@@ -22,8 +22,8 @@ from torch import Tensor
 
 from service.algorithms.gp.acquisition import Analytic, log_improvement_of
 from service.algorithms.gp.fits import Process
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.posterior import Posterior
-from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 from service.core.pareto import non_dominated, reference_point

@@ -9,7 +9,6 @@ from service.api.v1.changes import changes
 from service.api.v1.comparisons import ComparisonView
 from service.api.v1.components import ComponentCheck, ComponentFiles, ComponentFileView, ComponentList, ComponentView
 from service.api.v1.events import events
-from service.api.v1.export import ExportCsv, ExportJson, ExportVerdict
 from service.api.v1.insight import StudyInsightView
 from service.api.v1.logs import log_events
 from service.api.v1.matching import (
@@ -35,6 +34,7 @@ from service.api.v1.studies import (
     StudyList,
     StudyNameCheck,
 )
+from service.api.v1.study_export import ExportCsv, ExportJson, ExportVerdict
 from service.api.v1.tenancy import AuditExport, AuditTrail, QueueView, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import (
     AgentCredentials,

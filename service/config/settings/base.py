@@ -59,7 +59,10 @@ TRIMTAB_SERVICE_ROLE = os.environ.get("TRIMTAB_SERVICE_ROLE", "trimtab_service")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "service.config.logs.Line"}, "json": {"()": "service.config.logs.Json"}},
+    "formatters": {
+        "line": {"()": "service.config.log_formats.Line"},
+        "json": {"()": "service.config.log_formats.Json"},
+    },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": os.environ.get("TRIMTAB_LOG_FORMAT", "line")}
     },

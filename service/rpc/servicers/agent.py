@@ -7,10 +7,10 @@ from service.fleet import agents, artifacts, component_files, dry_runs, grants, 
 from service.identity import enrolment
 from service.rpc import converters
 from service.rpc.admission import Context
+from service.rpc.held_calls import Waits, end_of
 from service.rpc.interceptors import current_principal, requires
 from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
-from service.rpc.waiting import Waits, end_of
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 

@@ -19,10 +19,10 @@ from service.results import insight
 from service.results.analysis import analyse, best_trials
 from service.rpc import converters
 from service.rpc.admission import Context
+from service.rpc.held_calls import Waits, end_of
 from service.rpc.interceptors import current_principal, requires
 from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
-from service.rpc.waiting import Waits, end_of
 from service.studies import notes, selectors
 from service.studies.listen_notify import listener
 from service.studies.specs import parse

@@ -23,7 +23,7 @@ from service.core.space import (
     Parameter,
     Space,
 )
-from service.testing.spaces import configurations_of, edits_of, spaces
+from service.testing.random_spaces import configurations_of, edits_of, spaces
 
 THREADS = IntParameter("threads", 1, 16, default=8)
 HUGE = BoolParameter("huge", default=False)

@@ -15,7 +15,7 @@ from service.core.space import (
     Scalar,
     Space,
 )
-from service.testing.spaces import configurations_of, spaces
+from service.testing.random_spaces import configurations_of, spaces
 
 
 def codes(parameter: Parameter, *values: Scalar) -> list[float]:

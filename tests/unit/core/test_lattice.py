@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from service.core.lattice import Lattice
 from service.core.space import BoolParameter, Condition, Configuration, IntParameter, Space
-from service.testing.spaces import small_spaces
+from service.testing.random_spaces import small_spaces
 
 
 def by_brute_force(space: Space) -> list[Configuration]:

@@ -18,7 +18,7 @@ from service.core.space import (
     OrdinalParameter,
     Space,
 )
-from service.testing.spaces import changed_ranges, configurations_of, spaces
+from service.testing.random_spaces import changed_ranges, configurations_of, spaces
 
 SPACE = Space.build(
     [

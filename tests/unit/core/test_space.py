@@ -21,7 +21,7 @@ from service.core.space import (
     Scalar,
     Space,
 )
-from service.testing.spaces import configurations_of, parameters, scalars, spaces
+from service.testing.random_spaces import configurations_of, parameters, scalars, spaces
 
 
 def compiler() -> Space:

@@ -20,7 +20,7 @@ from service.core.errors import AlreadyExists, InvalidInput, JsonValue
 from service.main import app
 from service.replay import bench, peers, simulators
 from service.replay.interference import Quiet
-from service.replay.record import Contestant, Run
+from service.replay.replay_record import Contestant, Run
 from service.replay.run import Terms, contestants, replay
 from service.replay.subject import Subject
 

@@ -78,7 +78,7 @@ def test_the_setting_is_gone_after_each_transaction(principal: Principal) -> Non
     with access.work(principal):
         assert everything() == ["mine"]
     with pytest.raises(DataError), access.work(principal):
-        access.ask(principal, "SELECT 1 / 0", ())
+        access.query(principal, "SELECT 1 / 0", ())
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('trimtab.tenant', true)")
         assert not cursor.fetchall()[0][0]
@@ -89,7 +89,7 @@ def test_a_savepoint_that_is_undone_does_not_hide_the_tenant(principal: Principa
     with transaction.atomic():
         assert everything() == []
         with pytest.raises(DataError), transaction.atomic():
-            access.ask(principal, "SELECT 1 / 0", ())
+            access.query(principal, "SELECT 1 / 0", ())
         assert everything() == []
         with acting(principal.tenant_id):
             assert everything() == ["mine"]

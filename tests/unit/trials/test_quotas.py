@@ -174,7 +174,7 @@ def test_a_minute_that_is_over_counts_no_more(principal: Principal, limit: Limit
     meter.suggest(principal, 10)
     with pytest.raises(ResourceExhausted):
         meter.suggest(principal, 1)
-    access.ask(principal, "UPDATE tenancy_usage SET period = period - interval '1 day' RETURNING 1", ())
+    access.query(principal, "UPDATE tenancy_usage SET period = period - interval '1 day' RETURNING 1", ())
     meter._known[principal.tenant_id].minute -= 1
     meter.suggest(principal, 10)
     with pytest.raises(ResourceExhausted):
@@ -208,9 +208,9 @@ def test_usage_is_shown_and_old_counts_are_deleted(principal: Principal, limit: 
         "suggestions_per_minute": 5,
         "worker_seconds_per_day": 2.5,
     }
-    access.ask(principal, "UPDATE tenancy_usage SET period = period - interval '91 days' RETURNING 1", ())
+    access.query(principal, "UPDATE tenancy_usage SET period = period - interval '91 days' RETURNING 1", ())
     meter.add_worker_seconds(principal, 1.0)
-    kept = access.ask(principal, "SELECT kind, amount FROM tenancy_usage", ())
+    kept = access.query(principal, "SELECT kind, amount FROM tenancy_usage", ())
     assert kept == [("worker_seconds", 1.0)]
 
 
@@ -346,7 +346,7 @@ def test_ten_thousand_waiting_operations_do_not_delay_another_tenant(principal: 
     cheap = {"algorithm": {"name": "tpe"}}
     study = selectors.get_study(busy, new_study(busy, **cheap))
     for state, count in (("RUNNING", 1), ("PENDING", 9_999)):
-        access.ask(
+        access.query(
             busy,
             "INSERT INTO studies_operation (tenant_id, study_id, id, count, fixed, client_id, for_agents, state,"
             " trial_numbers, exhausted, attempt, worker, error_code, error_message)"

@@ -21,7 +21,7 @@ from service.core.space import (
     Scalar,
     Space,
 )
-from service.testing.spaces import configurations_of, small_spaces, spaces
+from service.testing.random_spaces import configurations_of, small_spaces, spaces
 
 seeds = st.integers(0, 2**32 - 1)
 points = st.one_of(st.none(), st.integers(1, 8))

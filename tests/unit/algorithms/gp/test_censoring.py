@@ -7,9 +7,9 @@ from scipy.stats import norm
 from service.algorithms.gp.censoring import with_bounds
 from service.algorithms.gp.closed_form import Conditioned
 from service.algorithms.gp.fits import Fits, Kind
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.models import Layout, Points, Prior, surrogate
 from service.algorithms.gp.posterior import Posterior
-from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
 
 LAYOUT = Layout((0,), ())

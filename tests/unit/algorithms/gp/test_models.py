@@ -15,10 +15,10 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from service.algorithms.gp.closed_form import Conditioned, Evidence
 from service.algorithms.gp.fits import Ensemble, Fits, Kind
 from service.algorithms.gp.main_effects import Effects
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.models import Active, Layout, Points, Prior, kernel_of, surrogate
 from service.algorithms.gp.posterior import Posterior
 from service.algorithms.gp.region import Region
-from service.algorithms.gp.runs import Runs
 from service.core.encoding import Encoding, FloatArray
 from service.core.space import (
     BoolParameter,

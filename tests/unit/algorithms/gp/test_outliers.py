@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from service.algorithms.gp.fits import Fits, Kind
+from service.algorithms.gp.measured_runs import Runs
 from service.algorithms.gp.models import Layout, Prior
-from service.algorithms.gp.noise import pursue
-from service.algorithms.gp.runs import Runs
+from service.algorithms.gp.outliers import pursue
 from service.core.encoding import FloatArray
 
 LAYOUT = Layout((0, 1), ())

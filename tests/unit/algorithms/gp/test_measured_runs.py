@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.algorithms.gp.runs import Runs
+from service.algorithms.gp.measured_runs import Runs
 
 ROWS = np.array([[0.5], [0.1], [0.5], [0.9], [0.1], [0.5]])
 VALUES = np.array([1.0, 4.0, 3.0, 9.0, 6.0, 2.0])

@@ -8,8 +8,8 @@ import pytest
 from service.core.problem import Objective, Problem
 from service.core.space import OrdinalParameter, Space
 from service.replay.interference import Quiet
-from service.replay.metrics import best_so_far, measure, quantile, volumes
-from service.replay.record import Contestant, Run
+from service.replay.replay_record import Contestant, Run
+from service.replay.scores import best_so_far, measure, quantile, volumes
 from service.replay.subject import Subject
 
 RANDOM = Contestant("random", "none")

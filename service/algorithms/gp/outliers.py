@@ -19,8 +19,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from service.algorithms.gp.closed_form import Conditioned
+from service.algorithms.gp.measured_runs import BoolArray, Runs
 from service.algorithms.gp.models import Layout
-from service.algorithms.gp.runs import BoolArray, Runs
 from service.core.encoding import FloatArray
 
 # The prior shares of runs that a disturbance made worse, and better.

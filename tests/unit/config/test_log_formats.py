@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.config.logs import Json, Line, without_secrets
+from service.config.log_formats import Json, Line, without_secrets
 from service.identity import secret
 from service.platform import log_context
 

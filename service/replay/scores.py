@@ -13,7 +13,7 @@ import numpy as np
 
 from service.core.encoding import FloatArray
 from service.core.pareto import hypervolume, non_dominated
-from service.replay.record import Run
+from service.replay.replay_record import Run
 from service.replay.subject import Subject
 
 # The meaning of each metric, by its name.
