@@ -39,6 +39,14 @@ def test_import_is_light(module: str, forbidden: str) -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_the_command_line_of_django_starts() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "service.manage", "spectacular", "--help"],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_room_of_the_repository_has_a_readme() -> None:
     assert not [name for name in ROOMS if not (ROOT / name / "README.md").exists()]
 

@@ -14,7 +14,7 @@ const python = process.env.PYTHON ?? (existsSync(own) ? own : "python3");
 
 let schema;
 try {
-  schema = execFileSync(python, ["service/manage.py", "spectacular", "--format", "openapi-json", "--fail-on-warn"], {
+  schema = execFileSync(python, ["-m", "service.manage", "spectacular", "--format", "openapi-json", "--fail-on-warn"], {
     cwd: root,
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
