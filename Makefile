@@ -1,6 +1,6 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up check test test-clusters test-console test-slow coverage mutants chaos lint screens docs bench proto clean
+.PHONY: help setup demo up check test test-all coverage mutants chaos lint screens docs bench proto clean
 
 BIN := .venv/bin
 # Without stored bytecode every process compiles its modules again: PyTorch with BoTorch then needs 20 s of CPU to import
@@ -27,22 +27,16 @@ demo: installed ## Tune a C program's compiler flags and see the gain; then serv
 up: installed ## Run the service on this machine with the data of the demo (ARGS="--port 0 --host ...")
 	@exec $(BIN)/trimtab-service up --data-dir data $(ARGS)
 
-check: setup ## Run linters, type checks and the unit tests that need no server (under 3 minutes)
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target check-python check-console check-units
+check: setup ## Run linters, type checks and all tests that start no server and no program (4 minutes)
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target check-python check-console check-tests
 
-test: setup programs ## Run all tests but the slow ones (ARGS="-k word" for some); installs what they need where it may
+test: setup programs ## Run the tests but the slow cases (15 minutes; ARGS="-k word" for some); installs what they need
 	@exec $(BIN)/python -m tests.run --console $(ARGS)
 
-test-clusters: setup programs ## Run the tests with Slurm, Ray, agents or workloads
-	@exec $(BIN)/python -m tests.run -m "(slurm or ray or agent) and not slow" $(ARGS)
+test-all: setup programs ## Run every test (ARGS="tests/sdk" for those of a folder)
+	@exec $(BIN)/python -m tests.run --console --all $(ARGS)
 
-test-console: setup programs ## Run the tests of the console, also those in Chromium
-	@exec $(BIN)/python -m tests.run --console -m "chromium and not slow" $(ARGS)
-
-test-slow: setup programs ## Run the tests that take minutes each; continuous integration does not run them
-	@exec $(BIN)/python -m tests.run -m slow $(ARGS)
-
-.PHONY: programs checks check-python check-console check-units
+.PHONY: programs checks check-python check-console check-tests
 programs:
 	@deploy/checkout/test-programs.sh
 
@@ -60,8 +54,8 @@ check-console:
 	@if [ -d web/node_modules ]; then cd web && npm run --silent check; \
 	else echo "console: not checked, since Node.js is not installed"; fi
 
-check-units:
-	@exec $(BIN)/python -m tests.run tests/unit --numprocesses=2 -m "not server and not slow" $(ARGS)
+check-tests:
+	@exec $(BIN)/python -m tests.run --numprocesses=2 -m "not server and not slow" $(ARGS)
 
 coverage: setup programs ## Measure which lines the tests of `make test` run, and which test runs which (ARGS=tests/unit)
 	@exec $(BIN)/python -m tests.power.measure $(ARGS)

@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 # Tests speak gRPC and start processes that are tied to their parent's life, which takes a true fork. gRPC's handling of
 # forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
@@ -19,73 +18,11 @@ from tests.factories.keycloak import Keycloak, keycloak_server
 from tests.factories.ray import RayHead, ray_head
 from tests.factories.service import PROXY, EmbeddedService, postgres_server, redis_server
 from tests.factories.slurm import Slurm, slurm_cluster
+from tests.marks import pytest_itemcollected, pytest_runtest_protocol  # noqa: F401  # hooks
+from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401  # hooks
 
 # A shell's background work ignores Ctrl-C, and so would every process that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-# The marker of a test, by the fixtures that it requests directly or through other fixtures.
-MARKERS = {
-    "postgres": {"postgres_url"},
-    "redis": {"redis_url"},
-    "keycloak": {"keycloak"},
-    "slurm": {"slurm_session"},
-    "ray": {"ray_session"},
-    "chromium": {"browser"},
-    "service": {"embedded_service", "own_service"},
-}
-# The markers of all tests in a folder that start servers or programs without a fixture of this file.
-FOLDERS = {
-    "tests/unit/embedded": ("postgres",),
-    "tests/e2e": ("service",),
-    "tests/fuzz": ("service",),
-    "tests/agent": ("agent",),
-    "tests/agent/workloads": ("agent", "compiler"),
-    "tests/agent/matching": ("agent", "compiler"),
-    "tests/agent/matching/slurm": ("agent", "compiler", "slurm"),
-    "tests/contract/runners": ("agent",),
-}
-# Markers of what runs outside of the test's process. A test with one of them has the marker `server` too.
-SERVERS = {*MARKERS, "agent", "compiler"}
-# Files that run one after the other in one process, because they share a server that is slow to start. A head of Ray
-# also costs a twentieth of a core as long as it lives.
-TOGETHER = {
-    "tests/e2e/console/": "console",
-    "tests/e2e/keycloak/": "keycloak",
-    "tests/agent/matching/slurm/": "slurm",
-    "tests/sdk/test_ray.py": "ray",
-    "tests/agent/ray_runner/": "ray",
-    "tests/agent/test_with_service.py": "ray",
-    "tests/contract/runners/": "ray",
-    "tests/e2e/test_snippets.py": "ray",
-}
-# What takes longest begins first, so that no process is left with a long file at the end. The order is by measured
-# time (`make test ARGS=--durations=100`).
-LONGEST_FIRST = (
-    "tests/e2e/keycloak/",
-    "tests/e2e/console/",
-    "tests/agent/workloads/apache_gcc/test_trials.py",
-    "tests/e2e/test_console_analysis.py",
-    "tests/e2e/test_runner_faults.py",
-    "tests/e2e/test_demo.py",
-    "tests/sdk/test_ray.py",
-    "tests/e2e/test_faults.py",
-    "tests/agent/workloads/small_read_optimizer/test_measure.py",
-    "tests/e2e/test_compose.py",
-    "tests/agent/ray_runner/",
-    "tests/e2e/test_embedded.py",
-    "tests/agent/test_with_service.py",
-    "tests/agent/workloads/",
-    "tests/e2e/",
-    "tests/fuzz/",
-    "tests/agent/slurm_runner/",
-    "tests/contract/runners/",
-    "tests/agent/",
-    "tests/sdk/",
-    "tests/rpc/",
-    "tests/api/",
-    "tests/",
-)
 
 
 # Deletes all rows without triggers and foreign keys, but for the list of migrations.
@@ -110,44 +47,9 @@ END $$
 """
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they need, so that `-m` can select them, and put the longest files first."""
-    ranks: dict[str, int] = {}
-    for item in items:
-        path = item.nodeid.partition("::")[0]
-        ranks[path] = next(rank for rank, prefix in enumerate(LONGEST_FIRST) if path.startswith(prefix))
-        for name in _markers(item, path):
-            item.add_marker(name)
-    items.sort(key=lambda item: ranks[item.nodeid.partition("::")[0]])
-
-
-def _markers(item: pytest.Item, path: str) -> set[str]:
-    """Return the names of the markers for what a test needs."""
-    fixtures = set(getattr(item, "fixturenames", ()))
-    found = {name for name, wanted in MARKERS.items() if fixtures & wanted}
-    if item.get_closest_marker("django_db"):
-        found.add("postgres")
-    for folder, names in FOLDERS.items():
-        if path.startswith(f"{folder}/"):
-            found.update(names)
-    call = getattr(item, "callspec", None)
-    if call is not None and "make_runner" in call.params:
-        found.add(call.params["make_runner"])
-    return {*found - {"local"}, "server"} if found & SERVERS else set()
-
-
-class _TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
-    """Give a process one file at a time, or all files of one group of TOGETHER."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        found = (group for prefix, group in TOGETHER.items() if nodeid.startswith(prefix))
-        return next(found, super()._split_scope(nodeid))
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Keep the groups of TOGETHER together where files are kept together."""
-    return _TogetherScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+@pytest.fixture(scope="session")
+def programs_start() -> None:
+    """Say that a test or fixture starts programs. Without it, or a server's fixture, a test that does so fails."""
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,13 @@
 """Run the tests, and run each test that failed once more, alone.
 
-`make test` and its parts call this program. Its options are `--console`, which also runs the console's unit tests, and
-all options of pytest. The exit code is 0 if every test has passed, at the first or at the second attempt.
+`make test` and its kind call this program. Its options are `--console`, which also runs the console's unit tests,
+`--all`, which also runs the tests with the marker `slow`, and all options of pytest. The exit code is 0 if every test
+has passed, at the first or at the second attempt.
 
 A test that fails at first and passes alone is printed as FLAKY with its first failure. At most MOST_FLAKY tests may be
 flaky in one run, because each of them is a defect of the test or of the product that somebody has to repair.
+
+Whatever the tests have started ends with the run, also after Ctrl-C (leftovers.py).
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from typing import Any
 
 import pytest
 
+from tests.leftovers import without_leftovers
+
 MOST_FLAKY = 3
 # The number of files whose times are printed.
 MOST_FILES = 40
@@ -29,7 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 # Most of the time a test waits for processes, so that more of them run than this has cores. Each worker starts its own
 # servers (2 GB with all of them).
-OPTIONS = ["--numprocesses=3", "--dist=loadfile", "--no-loadscope-reorder", "--durations=30", "-m", "not slow"]
+OPTIONS = ["--numprocesses=3", "--dist=loadfile", "--no-loadscope-reorder", "--durations=30"]
+FAST = ["-m", "not slow"]
 
 
 @dataclass
@@ -71,7 +77,9 @@ class Recorder:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests that `arguments` select and return the exit code."""
-    wanted = [argument for argument in arguments if argument != "--console"]
+    wanted = [argument for argument in arguments if argument not in ("--console", "--all")]
+    if "--all" not in arguments:
+        wanted = [*FAST, *wanted]
     console = Console() if "--console" in arguments else None
     try:
         tests = run_tests(wanted)
@@ -194,4 +202,4 @@ def _line(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(without_leftovers(lambda: main(sys.argv[1:])))

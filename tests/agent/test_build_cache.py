@@ -68,7 +68,7 @@ def test_a_build_that_fails_is_made_again(entry: Path) -> None:
     assert use(build) is not None
 
 
-def test_a_builder_that_was_killed_leaves_nothing_that_counts(entry: Path) -> None:
+def test_a_builder_that_was_killed_leaves_nothing_that_counts(entry: Path, programs_start: None) -> None:
     slow = FORK.Process(target=use, args=(Build(entry, seconds=60),))
     slow.start()
     while not entry.exists():
@@ -80,7 +80,7 @@ def test_a_builder_that_was_killed_leaves_nothing_that_counts(entry: Path) -> No
     assert (entry / "out").exists()
 
 
-def test_processes_share_one_build(entry: Path) -> None:
+def test_processes_share_one_build(entry: Path, programs_start: None) -> None:
     build = Build(entry, seconds=0.2)
     users = [FORK.Process(target=use, args=(build,)) for _ in range(4)]
     for user in users:

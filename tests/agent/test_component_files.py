@@ -65,7 +65,7 @@ def test_digest_covers_every_file_that_is_referred_to(write_component: Callable[
 
 
 @pytest.mark.parametrize(("text", "line", "field", "words"), [*BAD, *IN_FOLDER])
-def test_bad_file(component: LoadComponent, text: str, line: int, field: str, words: str) -> None:
+def test_bad_file(component: LoadComponent, text: str, line: int, field: str, words: str, programs_start: None) -> None:
     with pytest.raises(ComponentError) as caught:
         component(text)
     reported = [(problem.line, problem.field) for problem in caught.value.problems]
@@ -145,7 +145,7 @@ echo ' "b": {"type": "boolean", "default": false, "env": "B"}}}'
 """
 
 
-def test_generated_parameters(write_component: Callable[..., Path], tmp_path: Path) -> None:
+def test_generated_parameters(write_component: Callable[..., Path], tmp_path: Path, programs_start: None) -> None:
     path = write_component(GENERATED, list__sh=LIST)
     made = load(path, Generator(tmp_path / "generated"))
     assert list(made.parameters) == ["a", "b"]
@@ -159,7 +159,9 @@ def test_generated_parameters(write_component: Callable[..., Path], tmp_path: Pa
     assert changed.digest != made.digest
 
 
-def test_faults_of_generated_parameters_name_the_program_and_its_line(component: LoadComponent) -> None:
+def test_faults_of_generated_parameters_name_the_program_and_its_line(
+    component: LoadComponent, programs_start: None
+) -> None:
     with pytest.raises(ComponentError) as caught:
         component(GENERATED, list__sh=LIST.replace('"min": 1', '"min": 9'))
     problem = next(problem for problem in caught.value.problems if problem.field == "parameters.a.min")
@@ -167,7 +169,7 @@ def test_faults_of_generated_parameters_name_the_program_and_its_line(component:
     assert problem.line == 1
 
 
-def test_check_prints_the_space_or_every_fault(write_component: Callable[..., Path]) -> None:
+def test_check_prints_the_space_or_every_fault(write_component: Callable[..., Path], programs_start: None) -> None:
     path = write_component(FULL, **FILES)
     done = run_agent_command(["check", str(path.parent.parent)])
     assert done.returncode == 0, done.stderr

@@ -116,7 +116,17 @@ def client(embedded_service: EmbeddedService) -> Iterator[trimtab.Client]:
         yield made
 
 
-@pytest.mark.parametrize(("algorithm", "trials"), [("random", 24), pytest.param("gp", 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("algorithm", "trials"),
+    [
+        ("random", 24),
+        pytest.param(
+            "gp",
+            20,
+            marks=pytest.mark.slow("gp takes minutes for its 20 trials of each context; random shows the same table"),
+        ),
+    ],
+)
 def test_the_table_has_good_settings_for_each_context(
     algorithm: str,
     trials: int,

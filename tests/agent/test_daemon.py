@@ -12,7 +12,7 @@ from tests.agent.conftest import BASIC, AgentProcess, at_best, processes_of, run
 from tests.agent.far_side import FarSide, Outcome, refuse
 
 
-def test_the_agent_registers_with_its_resources(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_agent_registers_with_its_resources(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start("--slots", "3", "--label", "partition=short")
     far_side.wait_for(lambda: far_side.registrations)
     request = far_side.registrations[0]
@@ -28,7 +28,7 @@ def test_the_agent_registers_with_its_resources(agent: AgentProcess, far_side: F
     assert again.session_id != request.session_id
 
 
-def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide) -> None:
+def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", metrics=("value",), x=2.5)
     settled = far_side.outcome(lease)
@@ -41,7 +41,7 @@ def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide) -> None:
     wait_until(lambda: not list((agent.state / "leases").iterdir()))
 
 
-def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="leaving", x=0.5)
     far_side.wait_for(lambda: lease in far_side.shown)
@@ -54,7 +54,9 @@ def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide
     assert far_side.runs[lease] == [1]
 
 
-def test_a_dry_run_shows_the_same_commands_that_a_trial_runs(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_dry_run_shows_the_same_commands_that_a_trial_runs(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     """Save for the lease's name; where answers are lost it is answered again, and it runs nothing."""
     agent.start("--label", "zone=a")
     far_side.wait_for(lambda: far_side.heartbeats)
@@ -86,7 +88,9 @@ def refuse_artifacts(method: str, request: object, context: grpc.ServicerContext
         context.abort(grpc.StatusCode.UNAVAILABLE, "away")
 
 
-def test_artifacts_are_sent_after_the_trial_is_settled(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+def test_artifacts_are_sent_after_the_trial_is_settled(
+    agent: AgentProcess, far_side: FarSide, tmp_path: Path, programs_start: None
+) -> None:
     """Also by the agent's next process; and an answer that is lost changes nothing."""
     (tmp_path / "policy").write_text("limits: {artifact_kib: 1}")
     (tmp_path / "policy").chmod(0o600)
@@ -109,7 +113,9 @@ def test_artifacts_are_sent_after_the_trial_is_settled(agent: AgentProcess, far_
     assert far_side.artifact_calls == 3
 
 
-def test_a_policy_can_hide_commands_and_refuse_dry_runs(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+def test_a_policy_can_hide_commands_and_refuse_dry_runs(
+    agent: AgentProcess, far_side: FarSide, tmp_path: Path, programs_start: None
+) -> None:
     (tmp_path / "policy").write_text("{show_commands: false, limits: {artifacts: 0}}")
     (tmp_path / "policy").chmod(0o600)
     agent.start("--policy", str(tmp_path / "policy"))
@@ -145,7 +151,7 @@ def test_a_policy_can_hide_commands_and_refuse_dry_runs(agent: AgentProcess, far
     ],
 )
 def test_trials_that_do_not_work(
-    agent: AgentProcess, far_side: FarSide, offer: dict[str, object], outcome: int, words: str
+    agent: AgentProcess, far_side: FarSide, offer: dict[str, object], outcome: int, words: str, programs_start: None
 ) -> None:
     agent.start()
     lease = far_side.offer(**{"component": "basic", **offer})  # type: ignore[arg-type]
@@ -156,7 +162,7 @@ def test_trials_that_do_not_work(
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_trials_run_in_all_slots_at_the_same_time(agent: AgentProcess, far_side: FarSide) -> None:
+def test_trials_run_in_all_slots_at_the_same_time(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start("--slots", "2")
     leases = [far_side.offer("basic", application="gated") for _ in range(3)]
     far_side.wait_for(lambda: len(far_side.granted) == 2)
@@ -167,7 +173,9 @@ def test_trials_run_in_all_slots_at_the_same_time(agent: AgentProcess, far_side:
         assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProcess, far_side: FarSide) -> None:
+def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
 
     def cancel() -> float:
@@ -185,7 +193,9 @@ def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProc
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_measurements_are_reported_before_the_result(agent: AgentProcess, far_side: FarSide) -> None:
+def test_measurements_are_reported_before_the_result(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     lease = far_side.offer("basic", application="telling", x=0.0)
     far_side.lose_answers["ReportMeasurement"] = 2
@@ -193,7 +203,7 @@ def test_measurements_are_reported_before_the_result(agent: AgentProcess, far_si
     assert far_side.measured[lease] == {step: {"loss": step} for step in (1, 2, 3, 4)}
 
 
-def test_a_trial_is_pruned_by_its_measurements(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_is_pruned_by_its_measurements(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="telling", x=10.0)
     far_side.to_prune.add(lease)
@@ -206,7 +216,7 @@ def test_a_trial_is_pruned_by_its_measurements(agent: AgentProcess, far_side: Fa
 EXCLUSIVE = (True, False, ())
 
 
-def test_an_exclusive_trial_runs_alone(agent: AgentProcess, far_side: FarSide) -> None:
+def test_an_exclusive_trial_runs_alone(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     """It waits for those before it, and those after it wait; the service hears why."""
     agent.start("--slots", "4")
     before = far_side.offer("basic", application="gated")
@@ -226,7 +236,7 @@ def test_an_exclusive_trial_runs_alone(agent: AgentProcess, far_side: FarSide) -
     assert far_side.outcome(after).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_trials_that_wait_for_an_exclusive_one(agent: AgentProcess, far_side: FarSide) -> None:
+def test_trials_that_wait_for_an_exclusive_one(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     """One is cancelled before its turn; the agent is killed and started again; SIGTERM gives all back."""
     first = far_side.offer("basic", application="long")
     second, third = (far_side.offer("basic", application="long", placed=EXCLUSIVE) for _ in range(2))
@@ -247,7 +257,9 @@ def test_trials_that_wait_for_an_exclusive_one(agent: AgentProcess, far_side: Fa
     assert trials_of(agent) == []
 
 
-def test_exclusive_trials_are_left_to_other_agents(agent: AgentProcess, far_side: FarSide) -> None:
+def test_exclusive_trials_are_left_to_other_agents(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     """With free slots and one lease after the other on offer, none is taken to wait for the first."""
     leases = [far_side.offer("basic", application="gated", placed=EXCLUSIVE) for _ in range(3)]
     agent.start("--slots", "4")
@@ -258,7 +270,9 @@ def test_exclusive_trials_are_left_to_other_agents(agent: AgentProcess, far_side
         assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_the_heartbeat_reports_how_long_a_trial_has_been_running(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_heartbeat_reports_how_long_a_trial_has_been_running(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")
     far_side.wait_for(lambda: far_side.elapsed.get(lease, 0.0) > 0.5)
@@ -267,7 +281,9 @@ def test_the_heartbeat_reports_how_long_a_trial_has_been_running(agent: AgentPro
     assert settled.elapsed.ToNanoseconds() / 1e9 >= far_side.elapsed[lease] - 0.01
 
 
-def test_an_agent_without_leases_sends_half_as_many_heartbeats(agent: AgentProcess, far_side: FarSide) -> None:
+def test_an_agent_without_leases_sends_half_as_many_heartbeats(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     far_side.wait_for(lambda: far_side.heartbeats)
     far_side.offer("basic", application="long")
@@ -275,7 +291,7 @@ def test_an_agent_without_leases_sends_half_as_many_heartbeats(agent: AgentProce
     assert set(far_side.heartbeats) == {(0, 2 * far_side.heartbeat), (1, far_side.heartbeat)}
 
 
-def test_lost_lease_is_ended_and_not_reported(agent: AgentProcess, far_side: FarSide) -> None:
+def test_lost_lease_is_ended_and_not_reported(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")
     far_side.wait_for(lambda: far_side.started.get(lease))
@@ -299,7 +315,9 @@ def trials_of(agent: AgentProcess) -> list[int]:
     return marked
 
 
-def test_sigterm_gives_running_trials_back_and_leaves_no_process(agent: AgentProcess, far_side: FarSide) -> None:
+def test_sigterm_gives_running_trials_back_and_leaves_no_process(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start("--slots", "2")
     leases = [far_side.offer("basic", application="long") for _ in range(2)]
     far_side.wait_for(lambda: all(far_side.started.get(lease) for lease in leases))
@@ -310,7 +328,9 @@ def test_sigterm_gives_running_trials_back_and_leaves_no_process(agent: AgentPro
     assert list((agent.state / "leases").iterdir()) == []
 
 
-def test_sigterm_while_it_is_idle_or_the_service_is_away(agent: AgentProcess, far_side: FarSide) -> None:
+def test_sigterm_while_it_is_idle_or_the_service_is_away(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     def idle() -> float:
         agent.start()
         agent.wait_until_ready()
@@ -327,7 +347,9 @@ def test_sigterm_while_it_is_idle_or_the_service_is_away(agent: AgentProcess, fa
     assert at_best(alone, 5)
 
 
-def test_a_grant_that_the_stopping_agent_never_saw_is_given_back(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_grant_that_the_stopping_agent_never_saw_is_given_back(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     far_side.wait_for(lambda: far_side.registrations)
     far_side.lose_answers["AcquireLeases"] = 1000
@@ -339,7 +361,7 @@ def test_a_grant_that_the_stopping_agent_never_saw_is_given_back(agent: AgentPro
     assert far_side.settled[lease].outcome in (Outcome.OUTCOME_RELEASED, Outcome.OUTCOME_COMPLETED)
 
 
-def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSide) -> None:
+def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSide, programs_start: None) -> None:
     wrong = AgentProcess(tmp_path, far_side.port, token="wrong")
     wrong.components.mkdir()
     (wrong.components / "basic.yaml").write_text(BASIC)
@@ -361,7 +383,7 @@ def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSid
         (["--state-dir", "/proc/no"], "--state-dir"),
     ],
 )
-def test_wrong_options(tmp_path: Path, change: list[str], words: str) -> None:
+def test_wrong_options(tmp_path: Path, change: list[str], words: str, programs_start: None) -> None:
     (tmp_path / "token").write_text("t")
     (tmp_path / "c.yaml").write_text(BASIC)
     options = ["--server", "127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--components", str(tmp_path)]
@@ -371,7 +393,7 @@ def test_wrong_options(tmp_path: Path, change: list[str], words: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_two_agents_with_one_state(agent: AgentProcess, far_side: FarSide) -> None:
+def test_two_agents_with_one_state(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     far_side.wait_for(lambda: far_side.registrations)
     options = ["--server", f"127.0.0.1:{far_side.port}", "--token-file", str(agent.folder / "token")]
@@ -380,7 +402,9 @@ def test_two_agents_with_one_state(agent: AgentProcess, far_side: FarSide) -> No
     assert "another agent uses" in done.stderr
 
 
-def test_two_agents_with_one_identity(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+def test_two_agents_with_one_identity(
+    agent: AgentProcess, far_side: FarSide, tmp_path: Path, programs_start: None
+) -> None:
     """With a copy of the state directory: on this machine the second ends at once."""
     agent.start()
     lease = far_side.offer("basic", application="gated")
@@ -398,7 +422,7 @@ def test_two_agents_with_one_identity(agent: AgentProcess, far_side: FarSide, tm
     assert len(far_side.settlements) == 1
 
 
-def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide) -> None:
+def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     """The service says so; what it says may be of this agent's own past, so that it is asked again."""
     refusals = [1]
 
@@ -419,7 +443,7 @@ def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide
     assert len(process) == 32
 
 
-def test_unknown_agent_registers_again(agent: AgentProcess, far_side: FarSide) -> None:
+def test_unknown_agent_registers_again(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     far_side.wait_for(lambda: len(far_side.heartbeats) > 1)
     far_side.known_sessions.clear()
@@ -427,7 +451,7 @@ def test_unknown_agent_registers_again(agent: AgentProcess, far_side: FarSide) -
     assert len(far_side.registrations) >= 2
 
 
-def test_token_is_read_again_when_it_is_refused(agent: AgentProcess, far_side: FarSide) -> None:
+def test_token_is_read_again_when_it_is_refused(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     far_side.wait_for(lambda: far_side.registrations)
     tokens = {"old": True}
@@ -443,7 +467,9 @@ def test_token_is_read_again_when_it_is_refused(agent: AgentProcess, far_side: F
     assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_a_report_that_the_service_finds_wrong_becomes_a_failure(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_report_that_the_service_finds_wrong_becomes_a_failure(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     def refuse_completed(method: str, request: object, context: grpc.ServicerContext) -> None:
         if method == "SettleLease" and request.outcome == Outcome.OUTCOME_COMPLETED:  # type: ignore[attr-defined]
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "metrics.watts is missing")
@@ -455,7 +481,7 @@ def test_a_report_that_the_service_finds_wrong_becomes_a_failure(agent: AgentPro
     assert "metrics.watts is missing" in settled.reason
 
 
-def test_memory_and_start(agent: AgentProcess, far_side: FarSide) -> None:
+def test_memory_and_start(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     far_side.outcome(far_side.offer("basic"))
     assert agent.process

@@ -20,7 +20,9 @@ def settled_once(far_side: FarSide, lease: str) -> None:
     assert far_side.refused == []
 
 
-def test_killed_while_a_trial_runs_it_is_followed_again(agent: AgentProcess, far_side: FarSide) -> None:
+def test_killed_while_a_trial_runs_it_is_followed_again(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     lease = far_side.offer("basic", application="slow", x=3.0)
     wait_until((agent.folder / "started").exists)
@@ -35,7 +37,9 @@ def test_killed_while_a_trial_runs_it_is_followed_again(agent: AgentProcess, far
     settled_once(far_side, lease)
 
 
-def test_killed_and_started_after_the_trial_has_ended(agent: AgentProcess, far_side: FarSide) -> None:
+def test_killed_and_started_after_the_trial_has_ended(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated", x=4.0)
     wait_until((agent.folder / "started").exists)
@@ -48,7 +52,9 @@ def test_killed_and_started_after_the_trial_has_ended(agent: AgentProcess, far_s
     settled_once(far_side, lease)
 
 
-def test_killed_between_the_answer_and_its_arrival(agent: AgentProcess, far_side: FarSide) -> None:
+def test_killed_between_the_answer_and_its_arrival(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     """The settlement was accepted, but the agent never heard so."""
     far_side.lose_answers["SettleLease"] = 2
     agent.start()
@@ -61,7 +67,7 @@ def test_killed_between_the_answer_and_its_arrival(agent: AgentProcess, far_side
     settled_once(far_side, lease)
 
 
-def test_machine_gone_while_a_trial_ran(agent: AgentProcess, far_side: FarSide) -> None:
+def test_machine_gone_while_a_trial_ran(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     """Agent and supervisor end at one moment: the trial is run again, with nothing of the first run left."""
     agent.start()
     lease = far_side.offer("basic", application="gated", x=6.0)
@@ -77,7 +83,7 @@ def test_machine_gone_while_a_trial_ran(agent: AgentProcess, far_side: FarSide) 
     settled_once(far_side, lease)
 
 
-def test_killed_before_the_trial_was_submitted(agent: AgentProcess, far_side: FarSide) -> None:
+def test_killed_before_the_trial_was_submitted(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     far_side.wait_for(lambda: far_side.registrations)
     agent.kill()
@@ -91,7 +97,7 @@ def test_killed_before_the_trial_was_submitted(agent: AgentProcess, far_side: Fa
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1, 0.2, 0.35])
-def test_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, seconds: float) -> None:
+def test_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, seconds: float, programs_start: None) -> None:
     """Again and again, some time after a trial was offered."""
     agent.start("--slots", "2")
     far_side.wait_for(lambda: far_side.registrations)
@@ -112,7 +118,7 @@ def test_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, seconds: f
     wait_until(lambda: not processes_of(agent.state))
 
 
-def test_service_away_while_trials_end(agent: AgentProcess, far_side: FarSide) -> None:
+def test_service_away_while_trials_end(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start("--slots", "2")
     leases = [far_side.offer("basic", application="gated", x=float(number)) for number in range(2)]
     far_side.wait_for(lambda: all(far_side.started.get(lease) for lease in leases))
@@ -127,7 +133,9 @@ def test_service_away_while_trials_end(agent: AgentProcess, far_side: FarSide) -
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_service_away_and_agent_killed_and_the_lease_lost_meanwhile(agent: AgentProcess, far_side: FarSide) -> None:
+def test_service_away_and_agent_killed_and_the_lease_lost_meanwhile(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     """The late result is offered once, refused, and forgotten."""
     agent.start()
     lease = far_side.offer("basic", application="gated")
@@ -146,7 +154,9 @@ def test_service_away_and_agent_killed_and_the_lease_lost_meanwhile(agent: Agent
     assert lease not in far_side.settled
 
 
-def test_a_trial_to_be_run_again_is_not_where_its_lease_is_lost(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_to_be_run_again_is_not_where_its_lease_is_lost(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated")
     wait_until((agent.folder / "started").exists)
@@ -165,7 +175,7 @@ def test_a_trial_to_be_run_again_is_not_where_its_lease_is_lost(agent: AgentProc
 @pytest.mark.parametrize(
     "method", ["Register", "AcquireLeases", "RenewLeases", "ReportStarted", "SettleLease", "AppendLog"]
 )
-def test_answers_that_are_lost(agent: AgentProcess, far_side: FarSide, method: str) -> None:
+def test_answers_that_are_lost(agent: AgentProcess, far_side: FarSide, method: str, programs_start: None) -> None:
     far_side.lose_answers[method] = 2
     agent.start()
     leases = [far_side.offer("basic", x=float(number)) for number in range(3)]
@@ -174,7 +184,7 @@ def test_answers_that_are_lost(agent: AgentProcess, far_side: FarSide, method: s
         settled_once(far_side, lease)
 
 
-def test_supervisor_killed_is_the_machines_fault(agent: AgentProcess, far_side: FarSide) -> None:
+def test_supervisor_killed_is_the_machines_fault(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")
     wait_until(lambda: list(agent.state.glob("leases/*/pid")))
@@ -188,7 +198,7 @@ def test_supervisor_killed_is_the_machines_fault(agent: AgentProcess, far_side: 
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide) -> None:
+def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.state.mkdir()
     options = ["-t", "tmpfs", "-o", "size=40m", "none", str(agent.state)]
     if subprocess.run(["mount", *options], capture_output=True, check=False).returncode != 0:
@@ -215,7 +225,7 @@ def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide) -> 
         subprocess.run(["umount", "-l", str(agent.state)], check=True)
 
 
-def test_a_result_that_cannot_be_journalled_waits(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_result_that_cannot_be_journalled_waits(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated", x=8.0)
     wait_until((agent.folder / "started").exists)
@@ -231,7 +241,9 @@ def test_a_result_that_cannot_be_journalled_waits(agent: AgentProcess, far_side:
     settled_once(far_side, lease)
 
 
-def test_nothing_of_a_killed_agent_outlives_its_trials(agent: AgentProcess, far_side: FarSide) -> None:
+def test_nothing_of_a_killed_agent_outlives_its_trials(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     far_side.outcome(far_side.offer("basic"))
     assert agent.process
@@ -241,7 +253,9 @@ def test_nothing_of_a_killed_agent_outlives_its_trials(agent: AgentProcess, far_
     wait_until(lambda: not any(process.is_running() for process in idle))
 
 
-def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated", x=3.0)
     wait_until((agent.folder / "started").exists)
@@ -259,7 +273,7 @@ def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(agent: Agent
 
 
 def test_an_internal_fault_of_the_agent_leaves_no_trial_running(
-    agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch
+    agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch, programs_start: None
 ) -> None:
     """The service starts a failed trial elsewhere: here it has to be over."""
     (agent.folder / "sitecustomize.py").write_text(

@@ -52,14 +52,14 @@ def attempt(tmp_path: Path, header: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-def test_a_service_that_drops_its_privileges_writes_into_a_shared_folder(tmp_path: Path) -> None:
+def test_a_service_that_drops_its_privileges_writes_into_a_shared_folder(tmp_path: Path, programs_start: None) -> None:
     run = attempt(tmp_path, 'header: [[install, -d, -m, "1777", data]]')
     assert run.returncode == 0, run.stdout + run.stderr
     assert "metric bytes = 4\n" in run.stdout
     assert "metric doubled = 8\n" in run.stdout
 
 
-def test_without_that_folder_the_service_is_refused(tmp_path: Path) -> None:
+def test_without_that_folder_the_service_is_refused(tmp_path: Path, programs_start: None) -> None:
     run = attempt(tmp_path, "header: [[mkdir, data]]")
     assert run.returncode == 1
     assert "PermissionError" in run.stdout + run.stderr

@@ -18,7 +18,7 @@ TOKEN = "tre_once"
 
 
 @pytest.fixture
-def enrolled(agent: AgentProcess, far_side: FarSide) -> AgentProcess:
+def enrolled(agent: AgentProcess, far_side: FarSide, programs_start: None) -> AgentProcess:
     """An agent that has enrolled and is at work."""
     far_side.enrolments.add(TOKEN)
     agent.start("--enrol", TOKEN, token_file=False)
@@ -59,7 +59,9 @@ def test_it_enrols_once_and_then_needs_nothing(enrolled: AgentProcess, far_side:
     assert credential(enrolled) != kept
 
 
-def test_an_answer_to_the_enrolment_that_is_lost_loses_nothing(agent: AgentProcess, far_side: FarSide) -> None:
+def test_an_answer_to_the_enrolment_that_is_lost_loses_nothing(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     far_side.enrolments.add(TOKEN)
     far_side.lose_answers["Enrol"] = 10**6
     agent.start("--enrol", TOKEN, token_file=False)
@@ -72,7 +74,9 @@ def test_an_answer_to_the_enrolment_that_is_lost_loses_nothing(agent: AgentProce
     assert len(far_side.credentials) == 1
 
 
-def test_it_renews_by_itself_and_survives_lost_answers(agent: AgentProcess, far_side: FarSide) -> None:
+def test_it_renews_by_itself_and_survives_lost_answers(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     far_side.enrolments.add(TOKEN)
     far_side.renew_after = 0.2
     far_side.lose_answers["RenewCredential"] = 2
@@ -106,7 +110,9 @@ def test_trials_continue_while_the_renewal_of_credentials_fails(enrolled: AgentP
 
 
 @pytest.mark.parametrize("token", [TOKEN, "tre_used"])
-def test_a_malformed_token_is_reported_at_the_start(agent: AgentProcess, far_side: FarSide, token: str) -> None:
+def test_a_malformed_token_is_reported_at_the_start(
+    agent: AgentProcess, far_side: FarSide, token: str, programs_start: None
+) -> None:
     agent.start("--enrol", token, token_file=False)
     assert agent.process
     assert agent.process.wait(60) == 1
@@ -114,7 +120,7 @@ def test_a_malformed_token_is_reported_at_the_start(agent: AgentProcess, far_sid
     assert "Traceback" not in agent.log
 
 
-def test_a_missing_token_or_credential_gives_an_error_with_instructions(tmp_path: Path) -> None:
+def test_a_missing_token_or_credential_gives_an_error_with_instructions(tmp_path: Path, programs_start: None) -> None:
     (tmp_path / "c.yaml").write_text(BASIC)
     options = ["--server", "127.0.0.1:1", "--components", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path)]
     done = run_agent_command(["run", *options])
@@ -146,7 +152,9 @@ def command_line(agent: AgentProcess) -> str:
 
 
 @pytest.mark.parametrize("form", ["--enrol {}", "--enrol={}"])
-def test_a_token_in_the_arguments_disappears_from_them(agent: AgentProcess, far_side: FarSide, form: str) -> None:
+def test_a_token_in_the_arguments_disappears_from_them(
+    agent: AgentProcess, far_side: FarSide, form: str, programs_start: None
+) -> None:
     far_side.enrolments.add(TOKEN)
     agent.start(*form.format(TOKEN).split(), token_file=False)
     agent.wait_until_ready()
@@ -156,7 +164,9 @@ def test_a_token_in_the_arguments_disappears_from_them(agent: AgentProcess, far_
     works(agent, far_side)
 
 
-def test_a_token_in_a_file_may_be_deleted_after_its_use(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_token_in_a_file_may_be_deleted_after_its_use(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     far_side.enrolments.add(TOKEN)
     file = agent.folder / "enrolment"
     file.touch(mode=0o600)
@@ -172,7 +182,7 @@ def test_a_token_in_a_file_may_be_deleted_after_its_use(agent: AgentProcess, far
 
 
 def test_a_token_in_the_environment_does_not_reach_trials(
-    agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch
+    agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch, programs_start: None
 ) -> None:
     far_side.enrolments.add(TOKEN)
     monkeypatch.setenv(VARIABLE, TOKEN)
@@ -185,7 +195,7 @@ def test_a_token_in_the_environment_does_not_reach_trials(
     assert VARIABLE not in os.environ
 
 
-def test_a_file_of_a_token_that_cannot_be_used_gives_an_error(tmp_path: Path) -> None:
+def test_a_file_of_a_token_that_cannot_be_used_gives_an_error(tmp_path: Path, programs_start: None) -> None:
     (tmp_path / "c.yaml").write_text(BASIC)
     options = ["--server", "127.0.0.1:1", "--components", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path)]
     for more, expected in (

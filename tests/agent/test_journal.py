@@ -98,7 +98,7 @@ def test_rerun_starts_with_an_empty_work_folder(journal: Journal) -> None:
     assert journal.entries()[0].reruns == 1
 
 
-def test_a_full_disk_leaves_the_old_file_unchanged(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_file_unchanged(tmp_path: Path, programs_start: None) -> None:
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)], capture_output=True, check=False
     )

@@ -160,7 +160,7 @@ def two() -> list[int]:
 
 
 async def test_each_trial_has_its_own_cpus(
-    two: list[int], job: Callable[..., tuple[Path, JobSpec]], tmp_path: Path
+    two: list[int], job: Callable[..., tuple[Path, JobSpec]], tmp_path: Path, programs_start: None
 ) -> None:
     """From build to metric; with as many as may run; and again, when one has ended."""
     runner = LocalRunner(share_out(2, 1, sets(two[:1], two[1:])))
@@ -189,7 +189,9 @@ async def test_each_trial_has_its_own_cpus(
     assert third == [two[:1]] * 3
 
 
-async def test_a_trial_that_runs_alone_has_all(two: list[int], job: Callable[..., tuple[Path, JobSpec]]) -> None:
+async def test_a_trial_that_runs_alone_has_all(
+    two: list[int], job: Callable[..., tuple[Path, JobSpec]], programs_start: None
+) -> None:
     runner = LocalRunner(share_out(2, None, sets(two[:1], two[1:])))
     folder, spec = job("a", sys.executable, "-c", WHERE, exclusive=True)
     await run(runner, folder, spec)
@@ -198,7 +200,7 @@ async def test_a_trial_that_runs_alone_has_all(two: list[int], job: Callable[...
 
 
 async def test_a_running_trial_keeps_its_cpus_under_a_new_agent(
-    two: list[int], job: Callable[..., tuple[Path, JobSpec]]
+    two: list[int], job: Callable[..., tuple[Path, JobSpec]], programs_start: None
 ) -> None:
     shares = share_out(2, 1, sets(two[:1], two[1:]))
     before, after = LocalRunner(shares), LocalRunner(shares)
@@ -217,7 +219,9 @@ async def test_a_running_trial_keeps_its_cpus_under_a_new_agent(
     after.close()
 
 
-async def test_a_job_whose_folder_is_gone_ends(job: Callable[..., tuple[Path, JobSpec]], tmp_path: Path) -> None:
+async def test_a_job_whose_folder_is_gone_ends(
+    job: Callable[..., tuple[Path, JobSpec]], tmp_path: Path, programs_start: None
+) -> None:
     runner = LocalRunner()
     gate = tmp_path / "gate"
     folder, spec = job("a", "sh", "-c", 'touch begun; until [ -e "$0" ]; do sleep 0.02; done', str(gate))
@@ -230,7 +234,9 @@ async def test_a_job_whose_folder_is_gone_ends(job: Callable[..., tuple[Path, Jo
     runner.close()
 
 
-async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(
+    job: Callable[..., tuple[Path, JobSpec]], programs_start: None
+) -> None:
     runner = LocalRunner()
     (first, spec), (second, exclusive) = job("a", "sleep", "60"), job("b", "true", exclusive=True)
     await runner.submit(first, spec)
@@ -244,7 +250,9 @@ async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(job: Callable[
     runner.close()
 
 
-async def test_missing_cpus_count_as_a_fault_of_the_machine(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+async def test_missing_cpus_count_as_a_fault_of_the_machine(
+    job: Callable[..., tuple[Path, JobSpec]], programs_start: None
+) -> None:
     runner = LocalRunner(share_out(1, 1, sets([1023], [0])))
     folder, spec = job("a", "true")
     result = await run(runner, folder, spec)
@@ -253,7 +261,9 @@ async def test_missing_cpus_count_as_a_fault_of_the_machine(job: Callable[..., t
     runner.close()
 
 
-def test_the_agent_keeps_off_its_trials_cpus(two: list[int], agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_agent_keeps_off_its_trials_cpus(
+    two: list[int], agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     component = "name: where\nparameters: {x: {type: int, min: 0, max: 9, default: 1, env: X}}\n"
     component += f"applications: {{main: {{command: [{sys.executable}, -c, {json.dumps(WHERE)}]}}}}\n"
     component += "metrics: {cpu: {type: regex, pattern: 'cpus (\\d+)$'}}\n"
@@ -272,7 +282,9 @@ def test_the_agent_keeps_off_its_trials_cpus(two: list[int], agent: AgentProcess
         assert os.sched_getaffinity(agent.process.pid) == {two[1]}
 
 
-def test_a_dry_run_shows_the_command_and_runs_nothing(agent: AgentProcess, tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_command_and_runs_nothing(
+    agent: AgentProcess, tmp_path: Path, programs_start: None
+) -> None:
     mark = tmp_path / "was-run"
     component = "name: marks\nparameters: {n: {type: int, min: 1, max: 8, default: 2, unit: MiB, flag: '-n{value}'}}\n"
     component += f"env: {{LEVEL: high}}\napplications: {{main: {{command: [touch, {mark}, --]}}}}\n"
@@ -288,7 +300,7 @@ def test_a_dry_run_shows_the_command_and_runs_nothing(agent: AgentProcess, tmp_p
     assert done.returncode != 0
 
 
-def test_try_accepts_an_application_that_reports_one_of_the_metrics(agent: AgentProcess) -> None:
+def test_try_accepts_an_application_that_reports_one_of_the_metrics(agent: AgentProcess, programs_start: None) -> None:
     component = "name: two\nparameters: {n: {type: int, min: 1, max: 8, default: 2, flag: '-n{value}'}}\n"
     component += "applications: {main: {command: [echo, 'speed 5']}, silent: {command: ['true']}}\n"
     component += (
@@ -306,7 +318,7 @@ def test_try_accepts_an_application_that_reports_one_of_the_metrics(agent: Agent
     assert silent.returncode == 1, "an application without any metric measures nothing"
 
 
-def test_try_ignores_faults_of_components_in_other_folders(agent: AgentProcess) -> None:
+def test_try_ignores_faults_of_components_in_other_folders(agent: AgentProcess, programs_start: None) -> None:
     own = agent.components / "alone" / "component.yaml"
     own.parent.mkdir()
     own.write_text((agent.components / "basic.yaml").read_text().replace("name: basic", "name: alone"))
@@ -317,7 +329,7 @@ def test_try_ignores_faults_of_components_in_other_folders(agent: AgentProcess) 
     assert (done.returncode, "broken.yaml" in done.stderr) == (2, True), done.stderr
 
 
-def test_options_that_mean_nothing(agent: AgentProcess) -> None:
+def test_options_that_mean_nothing(agent: AgentProcess, programs_start: None) -> None:
     many = str(2 * len(os.sched_getaffinity(0)))
     for options, words in (
         (["--trial-cores", many], f"--trial-cores {many} with 1 slot needs {many} cores; the agent may use only "),
@@ -335,7 +347,7 @@ def test_options_that_mean_nothing(agent: AgentProcess) -> None:
 
 
 @pytest.fixture
-def grouped() -> Iterator[None]:
+def grouped(programs_start: None) -> Iterator[None]:
     """Control groups can be made here. At the test's end none of this process is left; others make theirs meanwhile."""
     made = Cgroups(64 * MIB).make()
     if not made:
@@ -425,7 +437,10 @@ def test_groups_of_dead_agents_are_cleared_away(grouped: None, agent: AgentProce
 
 
 async def test_trials_run_without_control_groups_after_one_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, job: Callable[..., tuple[Path, JobSpec]]
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    job: Callable[..., tuple[Path, JobSpec]],
+    programs_start: None,
 ) -> None:
     """The runner finds no mounted control group, also on a machine that has some."""
     monkeypatch.setattr("trimtab_agent.runners.cgroups._mounts", list)

@@ -22,10 +22,10 @@ def test_an_unknown_processor_is_left_out(tmp_path: Path) -> None:
     assert describe(place=str(tmp_path)).startswith("Linux ")
 
 
-def test_the_compiler_is_named_by_its_version() -> None:
+def test_the_compiler_is_named_by_its_version(programs_start: None) -> None:
     assert ", gcc " in describe("gcc")
 
 
 @pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
-def test_a_compiler_that_does_not_answer_is_left_out(compiler: str) -> None:
+def test_a_compiler_that_does_not_answer_is_left_out(compiler: str, programs_start: None) -> None:
     assert describe(compiler) == describe()

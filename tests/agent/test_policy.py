@@ -233,7 +233,7 @@ def test_a_file_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_the_agent_offers_allowed_applications_and_refuses_all_others(
-    agent: AgentProcess, far_side: FarSide, tmp_path: Path
+    agent: AgentProcess, far_side: FarSide, tmp_path: Path, programs_start: None
 ) -> None:
     rules = "components: {basic: {applications: [telling, slow]}}\ntenants: [acme]\nlimits: {trials: 2}"
     path = policy_file(tmp_path, rules)
@@ -251,14 +251,16 @@ def test_the_agent_offers_allowed_applications_and_refuses_all_others(
     assert "(rule components.basic.applications: telling, slow)" in refused.reason
 
 
-def test_a_policy_that_leaves_nothing_stops_the_agent(agent: AgentProcess, tmp_path: Path) -> None:
+def test_a_policy_that_leaves_nothing_stops_the_agent(
+    agent: AgentProcess, tmp_path: Path, programs_start: None
+) -> None:
     agent.start("--policy", str(policy_file(tmp_path, "components: {other: {}}")))
     assert agent.process is not None
     assert agent.process.wait(60) == 2
     wait_until(lambda: "the policy allows none of the installed components (basic)" in agent.log)
 
 
-def test_a_policy_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_policy_that_is_not_there_is_named(tmp_path: Path, programs_start: None) -> None:
     (tmp_path / "token").write_text("t")
     command = ["run", "--server", "127.0.0.1:1", "--token-file", str(tmp_path / "token")]
     run = run_agent_command([*command, "--components", str(tmp_path), "--policy", str(tmp_path / "none.yaml")])

@@ -63,7 +63,7 @@ class Prometheus:
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def prometheus(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[Prometheus]:
     folder = tmp_path_factory.mktemp("prometheus")
     port, target = free_port(), free_port()
     (folder / "prometheus.yml").write_text(CONFIGURATION.format(target=target))
@@ -115,7 +115,7 @@ def test_a_trial_reads_the_samples_of_its_own_run(
 
 
 def test_a_server_that_is_away_makes_the_trial_fail_and_not_the_configuration(
-    write_component: Callable[..., Path], tmp_path: Path
+    write_component: Callable[..., Path], tmp_path: Path, programs_start: None
 ) -> None:
     path = write_component(
         "name: none\nparameters: {n: {type: int, min: 1, max: 2, default: 1, env: N}}\n"

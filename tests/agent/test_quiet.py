@@ -31,7 +31,7 @@ def cpu() -> Iterator[int]:
 
 
 @pytest.fixture
-def somebody_else(cpu: int) -> Iterator[None]:
+def somebody_else(cpu: int, programs_start: None) -> Iterator[None]:
     """A process that computes on that CPU whenever the trial does not, and is nothing of ours."""
     process = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", "while True: pass"])
     yield
@@ -39,7 +39,7 @@ def somebody_else(cpu: int) -> Iterator[None]:
     process.wait()
 
 
-def test_the_trials_own_load_is_not_counted_as_other_load(cpu: int) -> None:
+def test_the_trials_own_load_is_not_counted_as_other_load(cpu: int, programs_start: None) -> None:
     """The load of this process and of its children belongs to the trial, whatever else the machine does."""
     watch = quiet.Watch([cpu])
     # time that the hypervisor took meanwhile may be among what a process is said to have spent

@@ -153,7 +153,9 @@ metrics:
 """
 
 
-def test_a_trial_that_reads_the_credential_publishes_nothing(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_that_reads_the_credential_publishes_nothing(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     (agent.components / "reader.yaml").write_text(CAT)
     far_side.enrolments.add("tre_once")
     agent.start("--enrol", "tre_once", token_file=False)

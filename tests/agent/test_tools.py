@@ -151,7 +151,7 @@ def test_a_component_names_a_tool(component: Callable[..., Component]) -> None:
     )
 
 
-def test_check_names_the_tool_of_a_metric(write_component: Callable[..., Path]) -> None:
+def test_check_names_the_tool_of_a_metric(write_component: Callable[..., Path], programs_start: None) -> None:
     path = write_component(with_metric("{fio: read_clat_p99, of: job1}"))
     checked = run_agent_command(["check", str(path.parents[1])])
     assert "metrics: t (fio read_clat_p99 of job1)" in checked.stdout
@@ -191,12 +191,12 @@ def page() -> Iterator[str]:
         thread.join()
 
 
-def test_wrk(page: str) -> None:
+def test_wrk(page: str, programs_start: None) -> None:
     program = require_program("wrk", "wrk")
     check_all("wrk", run([program, "-t1", "-c2", "-d1s", "--latency", page]))
 
 
-def test_fio(tmp_path: Path) -> None:
+def test_fio(tmp_path: Path, programs_start: None) -> None:
     program = require_program("fio", "fio")
     job = ["--name=one", "--rw=randrw", "--bs=4k", "--size=1m", f"--directory={tmp_path}", "--output-format=json"]
     check_all("fio", run([program, *job]))
@@ -208,7 +208,7 @@ def test_pgbench(postgres_url: str) -> None:
     check_all("pgbench", run([program, "--transactions=20", "--progress=1", postgres_url]))
 
 
-def test_pytest_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pytest_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None) -> None:
     (tmp_path / "test_one.py").write_text("def test_sum(benchmark):\n    benchmark(sum, range(100))\n")
     # Without the plug-ins of this project's tests, which take seconds to import.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -231,7 +231,7 @@ BENCHMARK_MAIN();
 """
 
 
-def test_google_benchmark(tmp_path: Path) -> None:
+def test_google_benchmark(tmp_path: Path, programs_start: None) -> None:
     compiler = require_program("g++", "g++")
     if not Path("/usr/include/benchmark/benchmark.h").exists():
         lack("Google Benchmark is not installed (Debian package libbenchmark-dev)")
@@ -255,7 +255,9 @@ metrics:
 """
 
 
-def test_hyperfine_in_a_trial_of_an_agent(write_component: Callable[..., Path], tmp_path: Path) -> None:
+def test_hyperfine_in_a_trial_of_an_agent(
+    write_component: Callable[..., Path], tmp_path: Path, programs_start: None
+) -> None:
     require_program("hyperfine", "hyperfine")
     path = write_component(HYPERFINE)
     tried = run_agent_command(["try", str(path), "--state-dir", str(tmp_path / "state"), "--set", "wait=0.05"])

@@ -84,7 +84,7 @@ def log_of(far_side: FarSide, lease: str, last: str) -> str:
     return bytes(far_side.logs[lease]).decode()
 
 
-def test_a_trial_runs_as_the_user(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_runs_as_the_user(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     start(agent, "--trial-cores", "1")
     for _ in range(2):  # the second uses the build of the first
         lease = far_side.offer("other", metrics=("value",))
@@ -104,7 +104,7 @@ def test_a_trial_runs_as_the_user(agent: AgentProcess, far_side: FarSide) -> Non
     assert builder.stat().st_uid == 0
 
 
-def test_a_trial_can_read_nothing_of_the_agent(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_can_read_nothing_of_the_agent(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     start(agent)
     lease = far_side.offer("other", application="curious")
     far_side.outcome(lease)
@@ -121,7 +121,9 @@ def test_a_trial_can_read_nothing_of_the_agent(agent: AgentProcess, far_side: Fa
     assert out.read_text() == "built\n"
 
 
-def test_the_agent_follows_no_link_to_what_the_user_cannot_read(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_agent_follows_no_link_to_what_the_user_cannot_read(
+    agent: AgentProcess, far_side: FarSide, programs_start: None
+) -> None:
     start(agent)
     lease = far_side.offer("other", application="linking", metrics=("value",))
     settled = far_side.outcome(lease)
@@ -132,7 +134,9 @@ def test_the_agent_follows_no_link_to_what_the_user_cannot_read(agent: AgentProc
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_cancelling_ends_all_processes_of_the_user(agent: AgentProcess, far_side: FarSide, killed: bool) -> None:
+def test_cancelling_ends_all_processes_of_the_user(
+    agent: AgentProcess, far_side: FarSide, killed: bool, programs_start: None
+) -> None:
     start(agent)
     lease = far_side.offer("other", application="long")
     wait_until(lambda: list((agent.state / "leases").glob("*/work/begun.txt")))
@@ -162,7 +166,9 @@ def processes(state: Path) -> list[psutil.Process]:
     return found
 
 
-def test_a_user_that_cannot_be_used_is_refused_at_the_start(agent: AgentProcess, tmp_path: Path) -> None:
+def test_a_user_that_cannot_be_used_is_refused_at_the_start(
+    agent: AgentProcess, tmp_path: Path, programs_start: None
+) -> None:
     def refused(*options: str, state: Path = agent.state) -> str:
         words = ["run", "--server", f"127.0.0.1:{agent.port}", "--token-file", str(agent.folder / "token")]
         words += ["--components", str(agent.components), "--state-dir", str(state), *options]
@@ -183,7 +189,7 @@ def test_a_user_that_cannot_be_used_is_refused_at_the_start(agent: AgentProcess,
     assert "contradicts the policy's trial_user" in refused("--policy", str(policy), "--trial-user", USER)
 
 
-def test_an_agent_without_rights_is_refused() -> None:
+def test_an_agent_without_rights_is_refused(programs_start: None) -> None:
     code = (
         "import os; from trimtab_agent.runners.trial_user import TrialUser; os.setuid(65534); TrialUser.find('daemon')"
     )

@@ -25,7 +25,7 @@ from trimtab.errors import InvalidInput
 
 
 @pytest.fixture(scope="module", autouse=True)
-def site() -> Path:
+def site(programs_start: None) -> Path:
     """The built site; `make setup` has built it before."""
     subprocess.run([sys.executable, "-m", "docs._ext.build", "--changed"], cwd=ROOT, check=True)
     return SITE

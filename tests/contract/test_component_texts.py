@@ -44,7 +44,7 @@ def test_the_service_and_the_agent_report_the_same_problems(
 
 @pytest.mark.parametrize(("text", "line", "field", "words"), IN_FOLDER)
 def test_the_service_names_checks_that_need_the_folder(
-    tmp_path: Path, text: str, line: int, field: str, words: str
+    tmp_path: Path, text: str, line: int, field: str, words: str, programs_start: None
 ) -> None:
     assert [one[2] for one in by_the_agent(tmp_path, text)] == [field]
     checked = component_files.check(text)

@@ -38,14 +38,14 @@ def contract(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_algorithm_of_another_package_runs_the_contract(tmp_path: Path) -> None:
+def test_an_algorithm_of_another_package_runs_the_contract(tmp_path: Path, programs_start: None) -> None:
     write_package(tmp_path, "tiny-search")
     found = contract(tmp_path)
     assert found.returncode == 0, found.stdout
     assert int(found.stdout.rsplit(" passed", 1)[0].split()[-1]) > 25
 
 
-def test_the_contract_finds_an_algorithm_that_breaks_it(tmp_path: Path) -> None:
+def test_the_contract_finds_an_algorithm_that_breaks_it(tmp_path: Path, programs_start: None) -> None:
     write_package(tmp_path, "tiny-search")
     ignoring = "\n    def suggest(self, count, **others):\n        return super().suggest(count, cursor=0)\n"
     (tmp_path / "tiny_search" / "search.py").write_text(SEARCH + ignoring)
@@ -54,7 +54,7 @@ def test_the_contract_finds_an_algorithm_that_breaks_it(tmp_path: Path) -> None:
     assert "FAILED test_contract.py::TestTinySearch::test_fixed_values_are_honoured[tiny-search]" in found.stdout
 
 
-def test_an_import_of_the_service_needs_neither_pytest_nor_hypothesis() -> None:
+def test_an_import_of_the_service_needs_neither_pytest_nor_hypothesis(programs_start: None) -> None:
     code = """
 import sys
 from service.algorithms import registry

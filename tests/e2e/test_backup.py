@@ -63,7 +63,7 @@ def states(study: Study) -> list[str]:
     return [trial.state for trial in study.trials()]
 
 
-def test_drill(tmp_path: Path) -> None:
+def test_drill(tmp_path: Path, programs_start: None) -> None:
     file, restored, runs = tmp_path / "trimtab.backup", tmp_path / "restored", tmp_path / "runs"
     service = EmbeddedService(tmp_path / "service", TIMES)
     with service, trimtab.Client(service.grpc_address, token=service.token) as administrator:

@@ -24,7 +24,7 @@ JUMPS = {5: 3600, 10: -7200, 15: 0}
 
 
 @pytest.fixture
-def clock() -> Iterator[Clock]:
+def clock(programs_start: None) -> Iterator[Clock]:
     made = Clock()
     yield made
     made.close()

@@ -37,7 +37,7 @@ def destination() -> Iterator[ExitStack]:
         yield made
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds a collector from source")
 def test_spans_of_the_service_arrive_also_after_the_destination_was_away(
     program: Path, tmp_path: Path, destination: ExitStack
 ) -> None:

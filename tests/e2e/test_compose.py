@@ -36,7 +36,7 @@ OWN = re.compile(r"trimtab(-\w+)?")
 
 
 @pytest.fixture(scope="module")
-def resolved() -> dict[str, Any]:
+def resolved(programs_start: None) -> dict[str, Any]:
     """The file as Compose's own program reads it, which refuses what is none."""
     program = require_program("docker-compose", "docker-compose")
     argv = [program, "--file", str(DEPLOY / "compose.yaml"), "config"]
@@ -73,7 +73,7 @@ def test_images_are_pinned_and_listening_services_have_a_health_check(resolved: 
         assert ("healthcheck" in service) == (name not in ("migrate", "worker", "beat")), name
 
 
-def test_a_variable_that_is_not_set_is_named() -> None:
+def test_a_variable_that_is_not_set_is_named(programs_start: None) -> None:
     program = require_program("docker-compose", "docker-compose")
     named = set(re.findall(r"^(\w+)=", (DEPLOY / "env.example").read_text(), re.MULTILINE))
     assert named == {*VARIABLES, "COMPOSE_PROJECT_NAME"}
@@ -195,7 +195,7 @@ def _answers(url: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installation(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[Installation]:
     build_console()
     folder = tmp_path_factory.mktemp("compose")
     ports = {name: free_port() for name in ("proxy", "redis", "keycloak", "web", "grpc")}

@@ -102,7 +102,7 @@ def shows_the_same(browser: Browser, output: str) -> None:
     page.context.close()
 
 
-def test_killed_leaves_no_process(tmp_path: Path) -> None:
+def test_killed_leaves_no_process(tmp_path: Path, programs_start: None) -> None:
     data = tmp_path / "data"
     with running(data) as demo:
         assert demo.stdout is not None

@@ -92,12 +92,12 @@ def test_a_disk_that_is_full(embedded_service: EmbeddedService, outside: dict[st
             subprocess.run(["umount", "--lazy", name], check=True)
 
 
-def test_a_service_that_does_not_run(outside: dict[str, str], tmp_path: Path) -> None:
+def test_a_service_that_does_not_run(outside: dict[str, str], tmp_path: Path, programs_start: None) -> None:
     assert problem(outside, "service", "--data-dir", tmp_path) == f"no service runs with the data folder {tmp_path}"
 
 
 @pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def redis(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[str]:
     with redis_server(tmp_path_factory.mktemp("redis")) as url:
         yield url
 

@@ -154,7 +154,7 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     assert not (service.data_dir / "service.json").exists()
 
 
-def test_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
+def test_stops_at_any_moment_of_its_start(tmp_path: Path, programs_start: None) -> None:
     data = tmp_path / "data"
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(data), "--port", "0", "--grpc-port", "0"]
     for moment in (0.3, 1.5, 3.0):
@@ -198,7 +198,7 @@ def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: Embedded
     client.close()
 
 
-def test_unwritable_data_folder_is_named(tmp_path: Path) -> None:
+def test_unwritable_data_folder_is_named(tmp_path: Path, programs_start: None) -> None:
     (tmp_path / "file").write_text("")
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path / "file" / "data")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
@@ -211,7 +211,7 @@ def test_help_has_examples() -> None:
         assert "Example" in CliRunner().invoke(app, [command, "--help"]).output
 
 
-def test_a_hosted_process_names_its_missing_settings() -> None:
+def test_a_hosted_process_names_its_missing_settings(programs_start: None) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRIMTAB_", "DJANGO_"))}
     environment["DATABASE_URL"] = f"postgresql://127.0.0.1:{free_port()}/trimtab"
     environment.pop("CELERY_BROKER_URL", None)

@@ -44,7 +44,7 @@ def acknowledged(ledger: Path) -> dict[int, float]:
     return {int(number): float(value) for number, value in (line.split() for line in lines)}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("takes minutes with two databases")
 def test_a_standby_takes_the_place_of_the_primary(tmp_path: Path, redis_url: str) -> None:
     ports = [str(free_port()), str(free_port())]
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)

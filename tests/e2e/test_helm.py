@@ -53,7 +53,7 @@ EVERYTHING: dict[str, Any] = {
 }
 AGENTS = {**MINIMAL, "agent": {"enabled": True, "image": {"repository": "registry.example.org/agent"}}}
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("builds Helm from source")
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def service(folder: Path) -> Iterator[EmbeddedService]:
+def service(folder: Path, programs_start: None) -> Iterator[EmbeddedService]:
     """Two workers that nobody ever misses: their operations come back by what kills or replaces them alone."""
     costly = ENTRY.replace("Cost.CHEAP", "Cost.COSTLY")
     write_package(folder / "packages", "held", entry=costly, search=HELD)

@@ -28,7 +28,9 @@ def hosted(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator
 
 
 @pytest.mark.parametrize("arguments", [("check", "config", "prometheus.yaml"), ("test", "rules", "alerts_test.yaml")])
-def test_prometheus_accepts_the_files_and_the_alerts_fire_when_they_should(arguments: tuple[str, ...]) -> None:
+def test_prometheus_accepts_the_files_and_the_alerts_fire_when_they_should(
+    arguments: tuple[str, ...], programs_start: None
+) -> None:
     argv = [require_program("promtool", "prometheus"), *arguments]
     done = subprocess.run(argv, cwd=FOLDER, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -25,7 +25,7 @@ def commands(heading: str) -> list[str]:
     return found
 
 
-def test_recovery_to_a_moment_between_two_rows(tmp_path: Path) -> None:
+def test_recovery_to_a_moment_between_two_rows(tmp_path: Path, programs_start: None) -> None:
     backups = tmp_path / "backups"
     backups.mkdir()
     environment = {

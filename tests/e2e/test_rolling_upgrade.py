@@ -316,7 +316,7 @@ def installation(earlier: Path, tmp_path: Path, redis_url: str) -> Iterator[Inst
         yield Installation(old, new, load, reader, server.url("trimtab"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("replaces every process of two installations under load")
 @pytest.mark.timeout(3600)
 def test_processes_are_replaced_one_by_one_under_load_and_back(installation: Installation) -> None:
     old, new, load = installation.old, installation.new, installation.load

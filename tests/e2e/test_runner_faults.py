@@ -72,7 +72,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+def service(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[EmbeddedService]:
     with EmbeddedService(tmp_path_factory.mktemp("service"), TIMES) as made:
         yield made
 

@@ -22,7 +22,7 @@ MARKS = {"slurm": pytest.mark.slurm, "ray": pytest.mark.ray}
 def _parameter(page: Path) -> object:
     marks = [MARKS[needs(page)]] if needs(page) in MARKS else []
     if is_slow(page):
-        marks += [pytest.mark.slow, pytest.mark.timeout(3600)]
+        marks += [pytest.mark.slow("the page says that its commands take minutes"), pytest.mark.timeout(3600)]
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 
@@ -32,7 +32,7 @@ def test_every_command_stands_in_a_block_that_is_executed(page: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+def service(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[EmbeddedService]:
     """A service for the pages alone, since they also change settings."""
     with EmbeddedService(tmp_path_factory.mktemp("service")) as running:
         yield running

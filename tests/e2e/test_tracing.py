@@ -30,7 +30,9 @@ def receiver() -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="module")
-def service(receiver: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+def service(
+    receiver: Collector, tmp_path_factory: pytest.TempPathFactory, programs_start: None
+) -> Iterator[EmbeddedService]:
     more = {"OTEL_EXPORTER_OTLP_HEADERS": "key=for-the-collector", "TRIMTAB_LOG_FORMAT": "json"}
     with EmbeddedService(tmp_path_factory.mktemp("traced"), receiver.environment | more) as service:
         yield service

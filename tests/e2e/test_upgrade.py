@@ -32,7 +32,7 @@ print(protection.faults())
 
 
 @pytest.fixture(scope="module")
-def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+def upgraded(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[EmbeddedService]:
     """Today's service, started on the data of the first version."""
     folder = tmp_path_factory.mktemp("upgrade") / "data"
     with postgres_server(folder) as server:

@@ -29,7 +29,7 @@ budget: {max_trials: 14}
 final_check: false
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("builds all wheels and installs them into empty environments")
 
 
 @pytest.fixture(scope="module")

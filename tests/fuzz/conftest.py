@@ -115,7 +115,7 @@ class Prey:
 
 
 @pytest.fixture(scope="package")
-def prey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prey]:
+def prey(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[Prey]:
     with (
         EmbeddedService(tmp_path_factory.mktemp("prey")) as service,
         grpc.insecure_channel(service.grpc_address) as plain,

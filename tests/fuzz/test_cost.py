@@ -28,7 +28,7 @@ from tests.fuzz.conftest import Prey
 from tests.fuzz.test_grpc import METHODS, caller, good_requests, pools_of
 from tests.unit.tenancy.test_isolation import BODIES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow("sends the largest requests to every method"), pytest.mark.timeout(1800)]
 
 MOST_SECONDS, MOST_BYTES = 1.0, 50_000_000
 # A little less than what a request may have.

@@ -40,7 +40,9 @@ def test_invalid_addresses_are_refused(text: str) -> None:
     assert caught.value.data["value"] == text
 
 
-def test_arguments_go_before_the_environment_and_that_before_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_go_before_the_environment_and_that_before_the_file(
+    monkeypatch: pytest.MonkeyPatch, programs_start: None
+) -> None:
     login.store(Login(Address.parse("kept:1"), "kept-token"))
     assert login.find() == Login(Address.parse("kept:1"), "kept-token")
     monkeypatch.setenv("TRIMTAB_URL", "grpc://env:2")

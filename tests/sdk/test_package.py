@@ -22,15 +22,15 @@ def loaded(statement: str) -> list[str]:
     return run.stdout.split()
 
 
-def test_import_loads_nothing_heavy() -> None:
+def test_import_loads_nothing_heavy(programs_start: None) -> None:
     assert loaded("import trimtab") == []
 
 
-def test_the_command_line_loads_no_grpc_before_a_command_needs_it() -> None:
+def test_the_command_line_loads_no_grpc_before_a_command_needs_it(programs_start: None) -> None:
     assert set(loaded("import trimtab.cli.main")) == {"typer", "rich"}
 
 
-def test_a_client_needs_neither_the_command_line_nor_numbers() -> None:
+def test_a_client_needs_neither_the_command_line_nor_numbers(programs_start: None) -> None:
     statement = "import trimtab; trimtab.Client('127.0.0.1:1', 't')"
     assert set(loaded(statement)) == {"grpc", "google.protobuf"}
 
@@ -73,7 +73,7 @@ def tune(client: trimtab.Client) -> trimtab.Study:
 """
 
 
-def test_a_user_s_script_needs_no_casts(tmp_path: Path) -> None:
+def test_a_user_s_script_needs_no_casts(tmp_path: Path, programs_start: None) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(tmp_path / "cache")]

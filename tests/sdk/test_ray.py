@@ -143,7 +143,7 @@ def test_a_killed_driver_and_a_killed_worker(
     assert [x for x, _, _ in driver.runs()].count(killed) >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts and ends several drivers of Ray")
 @pytest.mark.timeout(1500)
 def test_ctrl_c_and_a_restored_tuner_count_each_result_once(client: trimtab.Client, name: str, driver: Driver) -> None:
     """Ctrl-C ends the open trials as FAILED. Ray runs them again after it is restored, and their results are added."""
@@ -166,7 +166,7 @@ def test_ctrl_c_and_a_restored_tuner_count_each_result_once(client: trimtab.Clie
     assert by_x == {result["config"]["x"]: result["loss"] for result in results}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts and ends several drivers of Ray")
 def test_a_ray_head_is_lost_and_started_again(
     client: trimtab.Client, name: str, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:
@@ -453,7 +453,7 @@ def test_a_paused_study_is_waited_for(search: Any) -> None:
     assert search.suggest("a") is not None
 
 
-def test_only_trimtab_ray_needs_ray() -> None:
+def test_only_trimtab_ray_needs_ray(programs_start: None) -> None:
     code = "import sys, trimtab, trimtab.study, trimtab.cli.main; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     code = "import sys; sys.modules['ray'] = None; import trimtab.ray"

@@ -14,7 +14,7 @@ from tests.sdk.conftest import make_study
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+def service(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[EmbeddedService]:
     """A service for these tests alone."""
     with EmbeddedService(tmp_path_factory.mktemp("restarted")) as service:
         yield service

@@ -143,7 +143,7 @@ def test_secrets_go_over_http_to_this_machine_alone() -> None:
             oidc.begin(issuer, "cli")
 
 
-def test_a_stored_session_is_renewed_before_it_ends_and_stored_again(provider: Provider) -> None:
+def test_a_stored_session_is_renewed_before_it_ends_and_stored_again(provider: Provider, programs_start: None) -> None:
     far = FarSide()
     far.answers(pb.ListAgentsResponse(), pb.ListAgentsResponse())
     with serve(far):
@@ -202,7 +202,7 @@ def test_a_provider_that_is_away_is_not_missed_before_the_token_ends(provider: P
             late.list_agents()
 
 
-def test_many_processes_renew_once(provider: Provider) -> None:
+def test_many_processes_renew_once(provider: Provider, programs_start: None) -> None:
     login.store(Login(HERE, session=provider.session(expires_in=-1)))
     imports = "from trimtab._internal.connection import bearer, login"
     program = f"{imports}; print(bearer.Bearer(login.find('127.0.0.1:1')).metadata())"

@@ -107,7 +107,7 @@ def test_options_override_the_default_encryption_and_contradictions_are_refused(
 
 
 def test_a_private_authority_comes_from_argument_environment_or_login(
-    secured: Secured, monkeypatch: pytest.MonkeyPatch
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, programs_start: None
 ) -> None:
     assert reaches(secured.target, "t", ca=secured.ca)
     address = f"grpcs://{secured.target}"
@@ -182,7 +182,7 @@ def test_a_connection_that_has_worked_is_tried_again_over_a_wrong_certificate(
     assert "trying again" in caplog.text
 
 
-def test_the_command_line(secured: Secured, home: Path) -> None:
+def test_the_command_line(secured: Secured, home: Path, programs_start: None) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-c", "from trimtab.cli.main import app; app(prog_name='trimtab')", *arguments]
         return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)

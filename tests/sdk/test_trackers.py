@@ -83,7 +83,7 @@ def test_the_address_of_the_console_is_checked() -> None:
 
 
 @pytest.mark.parametrize("module", ["mlflow", "wandb"])
-def test_a_missing_package_is_named(module: str) -> None:
+def test_a_missing_package_is_named(module: str, programs_start: None) -> None:
     code = f"import sys; sys.modules[{module!r}] = None; import trimtab.integrations.{module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert f'pip install "trimtab[{module}]"' in done.stderr.splitlines()[-1]
@@ -129,7 +129,7 @@ def copy(tracker: str, study: Study, service: EmbeddedService, folder: Path) -> 
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("installs the tracker into an environment of its own")
 def test_mlflow_has_each_trial_once(finished: Study, embedded_service: EmbeddedService, tmp_path: Path) -> None:
     copied = copy("mlflow", finished, embedded_service, tmp_path)
     assert copied["again"] == copied["first"], "a restart completes a run, and copies nothing twice"
@@ -151,7 +151,7 @@ def test_mlflow_has_each_trial_once(finished: Study, embedded_service: EmbeddedS
     assert len(runs[str(trials[0].number)]["metrics"]["seconds"]) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.slow("installs the tracker into an environment of its own")
 def test_wandb_has_each_trial_once(finished: Study, embedded_service: EmbeddedService, tmp_path: Path) -> None:
     runs = {run["name"]: run for run in copy("wandb", finished, embedded_service, tmp_path)}
     trials = finished.trials()

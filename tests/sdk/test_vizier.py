@@ -254,7 +254,7 @@ def test_asks_of_one_client_share_a_lock_that_does_not_stay(client: trimtab.Clie
     assert not servicer._asking
 
 
-@pytest.mark.slow
+@pytest.mark.slow("installs OSS Vizier into an environment of its own")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_suite_of_viziers_client(embedded_service: EmbeddedService, tmp_path: Path, version: str) -> None:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:.cache/uv/bin:/usr/local/bin:/usr/bin")

@@ -8,7 +8,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from tests.conftest import FOLDERS, LONGEST_FIRST, TOGETHER
+from tests.schedule import LONGEST_FIRST, TOGETHER
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("service", "trimtab", "trimtab_agent", "trimtab_components")
@@ -31,7 +31,7 @@ ROOMS = ("agents", "demo", "deploy", "migrations", "proto", "sdk", "service", "t
         ("service.embedded.supervisor", "torch django grpc numpy celery"),
     ],
 )
-def test_import_is_light(module: str, forbidden: str) -> None:
+def test_import_is_light(module: str, forbidden: str, programs_start: None) -> None:
     needs_django = module.startswith(("service.rpc", "service.config", "service.workers"))
     setup = "import django; django.setup(); " if needs_django else ""
     script = f"import sys; {setup}import {module}; print(sorted(set({forbidden.split()!r}) & set(sys.modules)))"
@@ -52,7 +52,7 @@ def test_every_room_of_the_repository_has_a_readme() -> None:
 
 
 def test_the_folders_and_files_that_the_test_configuration_names_exist() -> None:
-    assert not [path for path in (*FOLDERS, *TOGETHER, *LONGEST_FIRST) if not (ROOT / path).exists()]
+    assert not [path for path in (*TOGETHER, *LONGEST_FIRST) if not (ROOT / path).exists()]
 
 
 @cache

@@ -123,7 +123,7 @@ IDS = {name: f"tests/test_measured.py::test_{name}" for name in ("one", "two", "
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkout(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A small checkout whose tests have been measured and whose mutants have run."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "service" / "core").mkdir(parents=True)

@@ -15,7 +15,7 @@ _YEAR = re.compile(r"(19|20)\d\d")
 _SUFFIXES = {".py", ".md", ".c", ".h", ".ts", ".tsx", ".yaml", ".lua", ".sh", ".proto", ".toml"}
 
 
-def test_every_citation_has_an_entry_and_every_entry_is_cited() -> None:
+def test_every_citation_has_an_entry_and_every_entry_is_cited(programs_start: None) -> None:
     names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,

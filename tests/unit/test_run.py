@@ -1,12 +1,16 @@
 """The second attempt of tests that failed (tests/run.py), with tests in a temporary folder."""
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.factories.service import lives, wait_for
 from tests.run import ROOT, console_result
 
 FLAKY = """
@@ -38,8 +42,21 @@ def test_fails_at_its_end(server):
 """
 
 
-def run(folder: Path, *tests: str) -> tuple[int, list[str]]:
-    """Run files with these texts; the exit code and the lines of the output."""
+# Starts a server in a session of its own, which a terminal does not reach.
+SERVER = f"import time; time.sleep(600)  # {os.getpid()}"
+LEAVES_A_SERVER = """
+import subprocess, sys, time
+from pathlib import Path
+
+def test_leaves_a_server():
+    subprocess.Popen([sys.executable, "-c", {server!r}], start_new_session=True)
+    {then}
+"""
+WAITS_ONCE = "Path('seen').exists() or (Path('seen').touch(), time.sleep(600))"
+
+
+def begin(folder: Path, *tests: str) -> "subprocess.Popen[bytes]":
+    """Start a run of files with these texts."""
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     for number, text in enumerate(tests):
         (folder / f"test_{number}.py").write_text(text)
@@ -48,11 +65,17 @@ def run(folder: Path, *tests: str) -> tuple[int, list[str]]:
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID", "DJANGO_SETTINGS_MODULE"):
         environment.pop(variable, None)
     command = [sys.executable, "-m", "tests.run", "--numprocesses=1"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout.splitlines()
+    with (folder / "output").open("w") as output:
+        return subprocess.Popen(command, cwd=folder, env=environment, stdout=output)
 
 
-def test_a_test_that_fails_once_is_flaky_and_the_run_passes(tmp_path: Path) -> None:
+def run(folder: Path, *tests: str) -> tuple[int, list[str]]:
+    """Run files with these texts; the exit code and the lines of the output."""
+    code = begin(folder, *tests).wait()
+    return code, (folder / "output").read_text().splitlines()
+
+
+def test_a_test_that_fails_once_is_flaky_and_the_run_passes(tmp_path: Path, programs_start: None) -> None:
     code, lines = run(tmp_path, PASSES, FLAKY.format(name="a"))
     assert (code, lines[-1]) == (0, "2 passed, 0 failed")
     (flaky,) = [line for line in lines if line.startswith("FLAKY")]
@@ -61,33 +84,93 @@ def test_a_test_that_fails_once_is_flaky_and_the_run_passes(tmp_path: Path) -> N
     )
 
 
-def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path) -> None:
+def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path, programs_start: None) -> None:
     code, lines = run(tmp_path, PASSES, FAILS, FLAKY.format(name="a"))
     assert (code, lines[-1]) == (1, "2 passed, 1 failed")
     assert "FAILED test_1.py::test_fails: assert 1 == 2" in lines
     assert [line for line in lines if line.startswith("FLAKY")]
 
 
-def test_a_test_whose_fixture_fails_at_its_end_has_failed(tmp_path: Path) -> None:
+def test_a_test_whose_fixture_fails_at_its_end_has_failed(tmp_path: Path, programs_start: None) -> None:
     code, lines = run(tmp_path, PASSES, FAILS_AT_ITS_END)
     assert (code, lines[-1]) == (1, "1 passed, 1 failed")
 
 
 @pytest.mark.parametrize(("count", "code", "end"), [(3, 0, "3 passed, 0 failed"), (4, 1, "0 passed, 4 failed")])
-def test_more_than_three_flaky_tests_fail_the_run(tmp_path: Path, count: int, code: int, end: str) -> None:
+def test_more_than_three_flaky_tests_fail_the_run(
+    tmp_path: Path, count: int, code: int, end: str, programs_start: None
+) -> None:
     found, lines = run(tmp_path, *(FLAKY.format(name=name) for name in "abcd"[:count]))
     assert (found, lines[-1]) == (code, end)
 
 
-def test_a_file_that_cannot_be_imported_fails_the_run(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_imported_fails_the_run(tmp_path: Path, programs_start: None) -> None:
     code, lines = run(tmp_path, PASSES, "import no_such_module\n")
     assert code == 1
     assert lines[-1] == "1 passed, 1 failed"
 
 
-def test_a_slow_test_does_not_run(tmp_path: Path) -> None:
-    slow = "import pytest\n\n@pytest.mark.slow\ndef test_slow():\n    assert False\n"
+def test_a_slow_test_does_not_run(tmp_path: Path, programs_start: None) -> None:
+    slow = "import pytest\n\n@pytest.mark.slow('why')\ndef test_slow():\n    assert False\n"
     assert run(tmp_path, PASSES, slow)[0] == 0
+
+
+@pytest.fixture
+def run_with_a_server(
+    tmp_path: Path, programs_start: None
+) -> Iterator[tuple["subprocess.Popen[bytes]", psutil.Process]]:
+    """A run whose only test has started a server and waits, and that server."""
+    process = begin(tmp_path, LEAVES_A_SERVER.format(server=SERVER, then=WAITS_ONCE))
+    found: list[psutil.Process] = []
+
+    def started() -> bool:
+        below = psutil.Process(process.pid).children(recursive=True)
+        found[:] = [one for one in below if lives(one) and SERVER in one.cmdline()]
+        return bool(found)
+
+    wait_for(started, 120, "the test has started its server")
+    yield process, found[0]
+    process.kill()
+    process.wait()
+    if lives(found[0]):
+        found[0].kill()
+
+
+def worker(run: "subprocess.Popen[bytes]") -> psutil.Process:
+    """Return the process that runs the tests, below the guardian and the process that distributes the tests."""
+    return psutil.Process(run.pid).children()[0].children()[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_leaves_no_process(
+    tmp_path: Path, run_with_a_server: tuple["subprocess.Popen[bytes]", psutil.Process], number: signal.Signals
+) -> None:
+    run, server = run_with_a_server
+    run.send_signal(number)
+    assert run.wait() != 0
+    assert not lives(server)
+    assert "The run ended early" in (tmp_path / "output").read_text()
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [lambda run: psutil.Process(run.pid), lambda run: psutil.Process(run.pid).children()[0], worker],
+    ids=["guardian", "distributor", "worker"],
+)
+def test_a_killed_process_of_a_run_leaves_no_process(
+    run_with_a_server: tuple["subprocess.Popen[bytes]", psutil.Process],
+    victim: Callable[["subprocess.Popen[bytes]"], psutil.Process],
+) -> None:
+    run, server = run_with_a_server
+    victim(run).kill()
+    run.wait()
+    wait_for(lambda: not lives(server), 120, "the server is gone")
+
+
+def test_a_server_that_a_test_has_left_ends_with_the_run(tmp_path: Path, programs_start: None) -> None:
+    code, lines = run(tmp_path, LEAVES_A_SERVER.format(server=SERVER, then="pass"))
+    assert (code, lines[-1]) == (0, "1 passed, 0 failed")
+    assert not [one for one in psutil.process_iter(["cmdline"]) if SERVER in (one.info["cmdline"] or ())]
 
 
 def test_tests_of_the_console_are_counted_in_the_same_way() -> None:

@@ -73,7 +73,7 @@ class Matching:
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A library that does nothing, to preload. Every user may read it."""
     folder = tmp_path_factory.mktemp("library")
     (folder / "empty.c").write_text("int trimtab_test_library;\n")

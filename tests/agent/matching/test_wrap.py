@@ -152,7 +152,7 @@ def test_an_agent_that_starts_again_meanwhile_reports(matching: Matching, tmp_pa
     until(lambda: matching.reported()[0].end == matching_pb2.JOB_END_COMPLETED)
 
 
-def test_it_imports_little() -> None:
+def test_it_imports_little(programs_start: None) -> None:
     code = "import sys, trimtab_agent.start, trimtab_agent.matching.wrap; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"yaml", "grpc", "asyncio", "logging", "json"} & set(loaded)

@@ -54,6 +54,6 @@ def test_cancelled_by_the_service_and_given_back(agent: AgentProcess, far_side: 
     assert processes_of(agent.state) == []
 
 
-def test_the_agent_imports_nothing_of_ray() -> None:
+def test_the_agent_imports_nothing_of_ray(programs_start: None) -> None:
     code = "import sys, trimtab_agent.main, trimtab_agent.runners.ray; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

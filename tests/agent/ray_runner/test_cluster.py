@@ -36,7 +36,7 @@ metrics:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts three nodes of Ray and loses one")
 @pytest.mark.timeout(900)
 def test_a_study_uses_all_nodes_and_survives_the_loss_of_one(
     ray_session: RayHead, embedded_service: EmbeddedService, tmp_path: Path

@@ -62,7 +62,7 @@ def test_addresses(given: str | None, expected: str, monkeypatch: pytest.MonkeyP
         (["--runner", "local", "--ray-address=http://head"], "is only valid with --runner ray"),
     ],
 )
-def test_wrong_options(tmp_path: Path, options: list[str], words: str) -> None:
+def test_wrong_options(tmp_path: Path, options: list[str], words: str, programs_start: None) -> None:
     (tmp_path / "c.yaml").write_text(GATED)
     done = run_agent_command(["try", "gated", "--components", str(tmp_path), "--runner", "ray", *options])
     assert done.returncode == 2
@@ -71,7 +71,11 @@ def test_wrong_options(tmp_path: Path, options: list[str], words: str) -> None:
 
 @pytest.mark.parametrize("runner", ["ray", "slurm"])
 def test_a_try_gives_a_scheduler_up_that_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], runner: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    runner: str,
+    programs_start: None,
 ) -> None:
     monkeypatch.setattr(trying, "PATIENCE", 0.5)
     (tmp_path / "c.yaml").write_text(GATED)

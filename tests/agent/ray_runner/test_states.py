@@ -9,7 +9,7 @@ from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.ray_states import FAILURES, NEVER_STARTED, STATES, meaning_of
 
 
-def test_every_state_has_a_meaning() -> None:
+def test_every_state_has_a_meaning(programs_start: None) -> None:
     code = "from ray.job_submission import *; print(*JobStatus); print(*JobErrorType, sep=' ')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     states, errors = done.stdout.splitlines()

@@ -21,14 +21,16 @@ from tests.factories.slurm import Slurm
         (["--runner", "pbs"], "invalid choice: 'pbs' (choose from 'local', 'slurm', 'ray')"),
     ],
 )
-def test_wrong_options(place: Path, options: list[str], words: str) -> None:
+def test_wrong_options(place: Path, options: list[str], words: str, programs_start: None) -> None:
     (place / "c.yaml").write_text(GATED)
     done = run_agent_command(["try", "gated", "--components", str(place), "--runner", "slurm", *options])
     assert done.returncode == 2
     assert words in done.stderr
 
 
-def test_missing_slurm_is_reported_at_the_start(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_slurm_is_reported_at_the_start(
+    place: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None
+) -> None:
     monkeypatch.setenv("PATH", str(place))
     (place / "token").write_text("t")
     (place / "c.yaml").write_text(GATED)

@@ -26,7 +26,7 @@ def flags(*names: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "arguments", [[], ["-O0"], ["-Ofast", "-march=native", "-flto"], ["-fsanitize=address,undefined"]]
 )
-def test_right_results_whatever_the_flags(tmp_path: Path, arguments: list[str]) -> None:
+def test_right_results_whatever_the_flags(tmp_path: Path, arguments: list[str], programs_start: None) -> None:
     answer = subprocess.run([build(tmp_path / "work", *arguments)], capture_output=True, text=True, check=True)
     metrics = json.loads(answer.stdout)
     kernels = {name for name in metrics if name != "seconds"}
@@ -34,7 +34,7 @@ def test_right_results_whatever_the_flags(tmp_path: Path, arguments: list[str]) 
     assert metrics["seconds"] == pytest.approx(sum(metrics[name] for name in kernels), abs=1e-5)
 
 
-def test_a_broken_build_is_found_out(tmp_path: Path) -> None:
+def test_a_broken_build_is_found_out(tmp_path: Path, programs_start: None) -> None:
     broken = tmp_path / "broken.c"
     broken.write_text(
         "#include <stddef.h>\n"
@@ -54,7 +54,7 @@ def test_a_broken_build_is_found_out(tmp_path: Path) -> None:
     assert answer.stdout == ""
 
 
-def test_flags_have_the_compilers_kinds_values_and_defaults() -> None:
+def test_flags_have_the_compilers_kinds_values_and_defaults(programs_start: None) -> None:
     answer = flags(
         "unroll-loops", "vect-cost-model", "param:sched-pressure-algorithm", "param:max-unroll-times", "march:native"
     )
@@ -78,7 +78,7 @@ def test_flags_have_the_compilers_kinds_values_and_defaults() -> None:
     assert unroll["flag"].format(value=4) == "--param=max-unroll-times=4"
 
 
-def test_unknown_flags_are_left_out_with_a_note() -> None:
+def test_unknown_flags_are_left_out_with_a_note(programs_start: None) -> None:
     answer = flags("unroll-loops", "no-such-flag", "param:no-such-param", "march:no-such-machine")
     assert list(json.loads(answer.stdout)["parameters"]) == ["unroll-loops"]
     for name in ("no-such-flag", "param:no-such-param", "march:no-such-machine"):
@@ -88,7 +88,7 @@ def test_unknown_flags_are_left_out_with_a_note() -> None:
 @pytest.mark.parametrize(
     ("compiler", "message"), [("no-such-compiler", "install gcc or set CC"), ("false", "set CC to a GCC")]
 )
-def test_no_gcc_is_a_clear_error(compiler: str, message: str) -> None:
+def test_no_gcc_is_a_clear_error(compiler: str, message: str, programs_start: None) -> None:
     answer = flags("unroll-loops", CC=compiler)
     assert answer.returncode == 1
     assert message.lower() in answer.stderr.lower()

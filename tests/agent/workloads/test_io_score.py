@@ -15,7 +15,7 @@ PARTS = 12
 
 
 @pytest.fixture(scope="module")
-def metadata(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def metadata(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """The program metadata."""
     source = WORKLOAD / "src" / "metadata.c"
     folder = make_once(tmp_path_factory, "metadata", lambda made: compile_c(made / "metadata", source))
@@ -60,7 +60,7 @@ def test_wrong_content_and_missing_files_are_found(metadata: Path, tmp_path: Pat
     assert run([metadata, "stat", *rest]).returncode == 3
 
 
-def test_a_trial(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+def test_a_trial(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, programs_start: None) -> None:
     require_program("fio", "fio")
     workload = copy_of(WORKLOAD, tmp_path_factory)
     text = (workload / "component.yaml").read_text()
@@ -94,7 +94,7 @@ def test_the_build_depends_on_all_sources_of_the_buffer() -> None:
 NAMES = ("io-score", "burst-buffer")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fio fills a file behind the burst buffer")
 def test_behind_the_burst_buffer(tmp_path: Path) -> None:
     require_program("fio", "fio")
     metrics = metrics_in(try_trial(WORKLOAD, tmp_path, "buffered", "--set", "ram-cache-size=32"))

@@ -47,7 +47,7 @@ def nodes(make_runner: Callable[[], Runner], request: pytest.FixtureRequest) -> 
 
 
 @pytest.fixture
-def runner(make_runner: Callable[[], Runner]) -> Iterator[Runner]:
+def runner(make_runner: Callable[[], Runner], programs_start: None) -> Iterator[Runner]:
     made = make_runner()
     yield made
     made.close()

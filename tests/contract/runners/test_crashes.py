@@ -15,7 +15,9 @@ from trimtab_agent.runners.base import JobState, Outcome, Runner
 from trimtab_agent.runners.slurm import SlurmRunner
 
 
-async def test_jobs_are_followed_by_another_runner(make_runner: Callable[[], Runner], folder: Path) -> None:
+async def test_jobs_are_followed_by_another_runner(
+    make_runner: Callable[[], Runner], folder: Path, programs_start: None
+) -> None:
     first, second = make_runner(), make_runner()
     gate = folder / "work" / "gate"
     await first.submit(folder, shell(folder, f"until [ -e {gate} ]; do sleep 0.02; done; echo end"))
@@ -28,7 +30,9 @@ async def test_jobs_are_followed_by_another_runner(make_runner: Callable[[], Run
     second.close()
 
 
-async def test_jobs_are_cancelled_by_another_runner(make_runner: Callable[[], Runner], folder: Path) -> None:
+async def test_jobs_are_cancelled_by_another_runner(
+    make_runner: Callable[[], Runner], folder: Path, programs_start: None
+) -> None:
     first, second = make_runner(), make_runner()
     await first.submit(folder, job(folder, "sleep", "60"))
     await second.cancel(folder)
@@ -65,7 +69,9 @@ async def test_many_at_a_time(runner: Runner, tmp_path: Path) -> None:
     assert [result.metrics["value"] for result in results] == list(range(8))
 
 
-async def test_nothing_stays_when_the_runner_is_closed(make_runner: Callable[[], Runner], folder: Path) -> None:
+async def test_nothing_stays_when_the_runner_is_closed(
+    make_runner: Callable[[], Runner], folder: Path, programs_start: None
+) -> None:
     # what earlier tests have left, dead children among it, is not this runner's
     before = psutil.Process().children()
     runner = make_runner()

@@ -138,19 +138,19 @@ def test_a_new_table_is_fetched_after_a_while() -> None:
 
 
 @pytest.mark.parametrize("printed", ['{"load": "high", "hit": 0.8}', "load=high\nhit=0.8"])
-def test_a_command_prints_the_context(printed: str) -> None:
+def test_a_command_prints_the_context(printed: str, programs_start: None) -> None:
     read = context_of_command(shlex.join(["printf", "%s", printed]))
     assert read() == {"load": "high", "hit": 0.8}
 
 
-def test_a_command_gets_the_settings_on_its_standard_input(tmp_path: Path) -> None:
+def test_a_command_gets_the_settings_on_its_standard_input(tmp_path: Path, programs_start: None) -> None:
     settings_to_command(f"tee {tmp_path / 'given'}")(TABLE.rows[3])
     given = json.loads((tmp_path / "given").read_text())
     assert given == {"settings": {"cache": 4}, "context": {"load": "high", "hit": 0.9}, "is_default": False}
 
 
 @pytest.mark.parametrize("command", ["false", "no-such-program-here", "echo nothing"])
-def test_a_command_that_fails_says_so(command: str) -> None:
+def test_a_command_that_fails_says_so(command: str, programs_start: None) -> None:
     with pytest.raises(FollowError, match=command.split()[0] if command != "echo nothing" else "nothing"):
         context_of_command(command)()
 

@@ -46,12 +46,12 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("program", ["trimtab", "trimtab-agent", "trimtab-service"])
-def test_every_program_prints_its_version(program: str) -> None:
+def test_every_program_prints_its_version(program: str, programs_start: None) -> None:
     run = subprocess.run([Path(sys.executable).with_name(program), "--version"], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (0, f"{program} {trimtab.__version__}\n"), run.stderr
 
 
-def test_usage_errors_have_a_code_of_their_own(tmp_path: Path) -> None:
+def test_usage_errors_have_a_code_of_their_own(tmp_path: Path, programs_start: None) -> None:
     assert "No such command" in Shell(tmp_path).fail("study", "creat", code=2)
     assert "Missing argument" in Shell(tmp_path).fail("study", "show", code=2)
     assert Shell(tmp_path).succeed("--version") == f"trimtab {trimtab.__version__}\n"

@@ -40,14 +40,14 @@ def test_the_console_s_address_is_recognised(embedded_service: EmbeddedService, 
     assert "A web server answers at this address, perhaps the console. Use the port of gRPC" in reported
 
 
-def test_login_without_a_token_is_a_usage_error(tmp_path: Path) -> None:
+def test_login_without_a_token_is_a_usage_error(tmp_path: Path, programs_start: None) -> None:
     assert "--token-file" in Shell(tmp_path).fail("login", "127.0.0.1:1", code=2)
     unreadable = Shell(tmp_path).fail("login", "--token-file", "nowhere", code=2)
     assert "nowhere cannot be read: No such file" in unreadable
     assert "HOST:PORT" in Shell(tmp_path).fail("login", "http://127.0.0.1:8470", "--token", "t")
 
 
-def test_a_service_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_service_that_is_not_there_is_one_line(tmp_path: Path, programs_start: None) -> None:
     error = Shell(tmp_path).fail("login", "127.0.0.1:1", "--token", "t")
     assert "error: The service at 127.0.0.1:1 did not answer for" in error
 

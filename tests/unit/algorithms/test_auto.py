@@ -97,7 +97,7 @@ def test_auto_is_the_default_and_covers_the_algorithms_it_chooses() -> None:
             assert entry.uses_history >= chosen.uses_history
 
 
-def test_choosing_imports_no_algorithm() -> None:
+def test_choosing_imports_no_algorithm(programs_start: None) -> None:
     code = """
 import sys
 from service.algorithms import registry

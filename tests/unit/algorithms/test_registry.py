@@ -127,7 +127,7 @@ def test_every_default_is_allowed() -> None:
             assert option.doc
 
 
-def test_core_and_cheap_algorithms_import_nothing_heavy() -> None:
+def test_core_and_cheap_algorithms_import_nothing_heavy(programs_start: None) -> None:
     code = """
 import sys
 import service.core.encoding, service.core.estimates

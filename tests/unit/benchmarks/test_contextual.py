@@ -12,7 +12,7 @@ def test_the_best_settings_of_each_context_reach_the_best_time() -> None:
         assert truth({**settings, **context}) == pytest.approx(best(context))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a benchmark with two searches, which takes minutes")
 @pytest.mark.parametrize("seed", [100, 101])
 def test_a_study_with_a_context_finds_good_settings_in_each(seed: int) -> None:
     # 20 other seeds had a mean of 97.6 %.

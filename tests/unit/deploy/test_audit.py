@@ -87,7 +87,7 @@ def databases() -> Iterator[Databases]:
     made.close()
 
 
-def test_shipped_packages_are_checked_and_a_vulnerability_fails(databases: Databases) -> None:
+def test_shipped_packages_are_checked_and_a_vulnerability_fails(databases: Databases, programs_start: None) -> None:
     done = databases.audit()
     assert done.returncode == 0, done.stderr
     assert "NOT looked up" not in done.stderr
@@ -104,7 +104,7 @@ def test_shipped_packages_are_checked_and_a_vulnerability_fails(databases: Datab
         assert part in done.stderr
 
 
-def test_an_unreachable_database_is_reported_and_does_not_fail(databases: Databases) -> None:
+def test_an_unreachable_database_is_reported_and_does_not_fail(databases: Databases, programs_start: None) -> None:
     databases.close()
     done = databases.audit()
     assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ def build(target: Path, source: str, *options: str) -> None:
 
 
 @pytest.fixture
-def packages(tmp_path: Path) -> Path:
+def packages(tmp_path: Path, programs_start: None) -> Path:
     """A folder of packages whose PyTorch needs a cuBLAS that is not installed."""
     libraries = tmp_path / "torch" / "lib"
     cublas = tmp_path / "built" / "libcublas.so.13"

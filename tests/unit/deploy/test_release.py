@@ -43,7 +43,9 @@ def test_the_tag_must_name_the_version() -> None:
         check_tag("v0.3.0", "0.2.0")
 
 
-def test_checksums_are_readable_for_sha256sum_and_leave_other_versions_out(tmp_path: Path) -> None:
+def test_checksums_are_readable_for_sha256sum_and_leave_other_versions_out(
+    tmp_path: Path, programs_start: None
+) -> None:
     (tmp_path / "trimtab-0.2.0.whl").write_bytes(b"wheel")
     (tmp_path / "trimtab-0.1.0.whl").write_bytes(b"old")
     assert write_checksums(tmp_path, "0.2.0") == ["trimtab-0.2.0.whl", "SHA256SUMS"]

@@ -22,14 +22,14 @@ def lint(program: str, *files: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_workflows_are_valid(actionlint: str) -> None:
+def test_the_workflows_are_valid(actionlint: str, programs_start: None) -> None:
     files = sorted(WORKFLOWS.glob("*.yml"))
     assert files
     done = lint(actionlint, *files)
     assert done.returncode == 0, done.stdout
 
 
-def test_a_misspelt_key_is_found(actionlint: str, tmp_path: Path) -> None:
+def test_a_misspelt_key_is_found(actionlint: str, tmp_path: Path, programs_start: None) -> None:
     text = (WORKFLOWS / "ci.yml").read_text()
     file = tmp_path / "ci.yml"
     file.write_text(text.replace("timeout-minutes:", "timeout-minuts:"))

@@ -36,7 +36,7 @@ def answer(url: str) -> int:
     return int(row[0])
 
 
-def test_starts_keeps_its_data_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_starts_keeps_its_data_and_leaves_nothing_behind(tmp_path: Path, programs_start: None) -> None:
     with postgres_server(tmp_path) as server:
         server.ensure_database("trimtab")
         server.ensure_database("trimtab")
@@ -47,14 +47,14 @@ def test_starts_keeps_its_data_and_leaves_nothing_behind(tmp_path: Path) -> None
     assert not [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(server.folder)]
 
 
-def test_listens_on_no_port_and_admits_only_this_user(tmp_path: Path) -> None:
+def test_listens_on_no_port_and_admits_only_this_user(tmp_path: Path, programs_start: None) -> None:
     with postgres_server(tmp_path) as server:
         assert server.folder.stat().st_mode & 0o777 == 0o700
         with psycopg.connect(server.url("postgres")) as connection:
             assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
-def test_a_private_folder_stays_private(tmp_path: Path) -> None:
+def test_a_private_folder_stays_private(tmp_path: Path, programs_start: None) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     with postgres_server(private) as server:
@@ -62,7 +62,7 @@ def test_a_private_folder_stays_private(tmp_path: Path) -> None:
     assert private.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_path_too_long_for_a_socket(tmp_path: Path) -> None:
+def test_a_path_too_long_for_a_socket(tmp_path: Path, programs_start: None) -> None:
     folder = tmp_path / ("x" * SOCKET_PATH_BYTES)
     folder.mkdir()
     with postgres_server(folder) as server:
@@ -72,7 +72,7 @@ def test_a_path_too_long_for_a_socket(tmp_path: Path) -> None:
     server.socket_folder.rmdir()
 
 
-def test_tcp_asks_for_a_password(tmp_path: Path) -> None:
+def test_tcp_asks_for_a_password(tmp_path: Path, programs_start: None) -> None:
     port = str(free_port())
     with postgres_server(tmp_path, {"listen_addresses": "127.0.0.1", "port": port}) as server:
         with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
@@ -82,7 +82,7 @@ def test_tcp_asks_for_a_password(tmp_path: Path) -> None:
             answer(f"postgresql://postgres:wrong@127.0.0.1:{port}/postgres")
 
 
-def test_an_incomplete_folder_is_replaced(tmp_path: Path) -> None:
+def test_an_incomplete_folder_is_replaced(tmp_path: Path, programs_start: None) -> None:
     unfinished = tmp_path / "postgres.unfinished"
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("rubbish")
@@ -91,7 +91,7 @@ def test_an_incomplete_folder_is_replaced(tmp_path: Path) -> None:
     assert not unfinished.exists()
 
 
-def test_a_lock_file_with_the_number_of_another_process(tmp_path: Path) -> None:
+def test_a_lock_file_with_the_number_of_another_process(tmp_path: Path, programs_start: None) -> None:
     with postgres_server(tmp_path) as server:
         mark = server.folder / "postmaster.pid"
         text = mark.read_text()
@@ -100,7 +100,7 @@ def test_a_lock_file_with_the_number_of_another_process(tmp_path: Path) -> None:
         assert answer(server.url("postgres")) == 42
 
 
-def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_path: Path) -> None:
+def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_path: Path, programs_start: None) -> None:
     with postgres_server(tmp_path):
         pass
     # An orphan: its parent ends at once, and it has no parent-death signal.
@@ -117,7 +117,7 @@ def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_pat
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def disk(monkeypatch: pytest.MonkeyPatch, programs_start: None) -> Iterator[Disk]:
     made = Disk()
     for name, text in made.variables.items():
         monkeypatch.setenv(name, text)
@@ -140,7 +140,7 @@ def durable_server(folder: Path) -> Iterator[tuple[Postgres, Child, psutil.Proce
         stop([child])
 
 
-def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path) -> None:
+def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path, programs_start: None) -> None:
     with durable_server(tmp_path) as (server, child, main):
         with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
@@ -187,7 +187,7 @@ def test_what_a_killed_server_leaves_writes_no_shutdown_checkpoint(tmp_path: Pat
         assert not (server.folder / "postmaster.pid").exists()
 
 
-def test_an_interrupted_preparation_ends_and_can_be_repeated(tmp_path: Path) -> None:
+def test_an_interrupted_preparation_ends_and_can_be_repeated(tmp_path: Path, programs_start: None) -> None:
     """Ctrl-C ends it even while a slow disk works."""
     begun: list[psutil.Process] = []
 

@@ -26,7 +26,7 @@ def child(argv: list[str], log: Path, **more: object) -> Child:
     return Child("it", argv, dict(os.environ), log, **more)  # type: ignore[arg-type]
 
 
-def test_a_dead_process_restarts_after_a_back_off(tmp_path: Path) -> None:
+def test_a_dead_process_restarts_after_a_back_off(tmp_path: Path, programs_start: None) -> None:
     it = child([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path / "log")
     it.start()
     reported = []
@@ -41,7 +41,7 @@ def test_a_dead_process_restarts_after_a_back_off(tmp_path: Path) -> None:
     assert not it.running()
 
 
-def test_stop_kills_processes_that_ignore_signals_and_waits_for_all(tmp_path: Path) -> None:
+def test_stop_kills_processes_that_ignore_signals_and_waits_for_all(tmp_path: Path, programs_start: None) -> None:
     log = tmp_path / "deaf.log"
     deaf = child(DEAF, log, stop_signals=((signal.SIGTERM, 0.2),))
     gentle = Child("gentle", SLEEP, dict(os.environ), tmp_path / "gentle.log")
@@ -55,7 +55,7 @@ def test_stop_kills_processes_that_ignore_signals_and_waits_for_all(tmp_path: Pa
     assert gentle.process.returncode == -signal.SIGTERM
 
 
-def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_children_die_with_a_parent_that_is_killed(tmp_path: Path, programs_start: None) -> None:
     script = (
         "import sys, time; from pathlib import Path; from service.embedded.processes import start\n"
         f"print(start({SLEEP!r}, log=Path(sys.argv[1])).pid, flush=True); time.sleep(1000)"
@@ -70,7 +70,7 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert not grandchild.is_running()
 
 
-def test_a_terminals_interrupt_does_not_reach_a_child(tmp_path: Path) -> None:
+def test_a_terminals_interrupt_does_not_reach_a_child(tmp_path: Path, programs_start: None) -> None:
     it = child(SLEEP, tmp_path / "log")
     it.start()
     try:
@@ -80,7 +80,7 @@ def test_a_terminals_interrupt_does_not_reach_a_child(tmp_path: Path) -> None:
         stop([it])
 
 
-def test_a_log_is_kept_small_while_it_is_written(tmp_path: Path) -> None:
+def test_a_log_is_kept_small_while_it_is_written(tmp_path: Path, programs_start: None) -> None:
     log = tmp_path / "it.log"
     line = "x" * 1000
     lines = processes.LOG_BYTES // len(line) + 10
@@ -100,7 +100,9 @@ def test_a_log_is_kept_small_while_it_is_written(tmp_path: Path) -> None:
 TOUCH = "import sys, time, pathlib\nwhile True:\n    pathlib.Path(sys.argv[1]).touch()\n    time.sleep(0.05)\n"
 
 
-def test_a_process_that_hangs_is_killed_and_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_hangs_is_killed_and_restarts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None
+) -> None:
     monkeypatch.setattr(processes, "HANGING_SECONDS", 5.0)
     alive = tmp_path / "alive"
     it = child([sys.executable, "-c", TOUCH, str(alive)], tmp_path / "log", alive=alive)
@@ -123,7 +125,9 @@ def test_a_process_that_hangs_is_killed_and_restarts(tmp_path: Path, monkeypatch
         stop([it])
 
 
-def test_a_supervisor_that_did_not_run_itself_kills_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervisor_that_did_not_run_itself_kills_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None
+) -> None:
     alive = tmp_path / "alive"
     it = child(SLEEP, tmp_path / "log", alive=alive)
     it.start()
@@ -152,7 +156,12 @@ LOGS_PREDECESSOR = "import os, time; print(os.environ['TRIMTAB_PREDECESSOR'], fl
     ],
 )
 def test_a_process_learns_how_its_predecessor_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, short_of_memory: bool, end: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    short_of_memory: bool,
+    end: str,
+    programs_start: None,
 ) -> None:
     kills = [7]
     monkeypatch.setattr(out_of_memory, "kills", lambda: kills[0])
@@ -171,7 +180,9 @@ def test_a_process_learns_how_its_predecessor_ended(
         stop([it])
 
 
-def test_who_kills_a_process_does_not_delay_its_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_kills_a_process_does_not_delay_its_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None
+) -> None:
     monkeypatch.setattr(out_of_memory, "kills", lambda: 0)
     it = child(SLEEP, tmp_path / "log")
     it.start()

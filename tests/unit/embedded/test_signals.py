@@ -22,7 +22,7 @@ while True:
 
 
 @pytest.fixture
-def process() -> Iterator[subprocess.Popen[str]]:
+def process(programs_start: None) -> Iterator[subprocess.Popen[str]]:
     """A process that prints the signals that have arrived."""
     started = subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True)
     assert started.stdout is not None

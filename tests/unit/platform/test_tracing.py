@@ -86,7 +86,7 @@ def run(code: str, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("code", [PROCESS, AGENT], ids=["service", "agent"])
-def test_nothing_of_opentelemetry_is_imported_while_traces_are_off(code: str) -> None:
+def test_nothing_of_opentelemetry_is_imported_while_traces_are_off(code: str, programs_start: None) -> None:
     assert run(code) == ""
 
 
@@ -172,7 +172,7 @@ def test_the_number_of_sampled_traces_in_a_second_is_bounded(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("kind", ["away", "silent"])
-def test_a_process_ends_soon_although_its_collector_is_lost(kind: str) -> None:
+def test_a_process_ends_soon_although_its_collector_is_lost(kind: str, programs_start: None) -> None:
     with nullcontext() if kind == "away" else socket.create_server(("127.0.0.1", 0)) as listening:
         port = free_port() if listening is None else listening.getsockname()[1]
         measured = float(

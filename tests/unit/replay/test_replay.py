@@ -327,7 +327,7 @@ def long_replay(out: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_killed_replay_leaves_no_process(tmp_path: Path) -> None:
+def test_a_killed_replay_leaves_no_process(tmp_path: Path, programs_start: None) -> None:
     process = long_replay(tmp_path)
     workers = psutil.Process(process.pid).children(recursive=True)
     assert len(workers) >= 2
@@ -336,7 +336,7 @@ def test_a_killed_replay_leaves_no_process(tmp_path: Path) -> None:
     assert psutil.wait_procs(workers, timeout=120)[1] == []
 
 
-def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path, programs_start: None) -> None:
     process = long_replay(tmp_path)
     runs = tmp_path / "runs.jsonl"
     process.send_signal(signal.SIGINT)

@@ -12,6 +12,6 @@ print([name for name in ("torch", "botorch", "scipy", "optuna") if name in sys.m
 """
 
 
-def test_the_grpc_process_loads_no_heavy_package_before_it_serves() -> None:
+def test_the_grpc_process_loads_no_heavy_package_before_it_serves(programs_start: None) -> None:
     done = subprocess.run([sys.executable, "-c", CODE], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"

@@ -291,7 +291,7 @@ def test_the_state_is_the_algorithms() -> None:
     assert tuner.dump() is None
 
 
-def test_the_cost_is_known_without_torch_and_scipy() -> None:
+def test_the_cost_is_known_without_torch_and_scipy(programs_start: None) -> None:
     script = (
         "import sys\n"
         "from service.tuner.method import Method\n"

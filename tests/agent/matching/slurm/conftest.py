@@ -13,7 +13,7 @@ from tests.factories.slurm import slurm_cluster
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Iterator[Cluster]:
     (folder := tmp_path_factory.mktemp("slurm-matching") / "slurm").mkdir()
     with slurm_cluster(folder, "CliFilterPlugins=lua\n") as slurm:
         yield Cluster(slurm, folder.parent)

@@ -12,7 +12,7 @@ from tests.factories.service import lack, require_program
 
 
 @pytest.fixture(scope="session")
-def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workload(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """The workload with its sources, which are prepared here if this checkout has none."""
     for program, package in (
         ("gcc", "gcc"),

@@ -136,7 +136,7 @@ def test_throughput_and_time_that_do_not_agree_are_reported(capsys: pytest.Captu
     assert "is 1.000 (0.500 to 1.000) in 3 trials" in capsys.readouterr().out
 
 
-def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
+def test_a_picture_is_the_same_each_time(tmp_path: Path, programs_start: None) -> None:
     points = {"a": {"bytes": 1.0, "rate": 1.0}, "b": {"bytes": 2.0, "rate": 2.0}, "c": {"bytes": 3.0, "rate": 1.0}}
     by_algorithm = {"auto": points, "nsga2": {"b": points["b"], "lost": {"bytes": 1.0}}}
     first = figures.draw(tmp_path / "new", "cgi-2k", [SMALL, FAST], by_algorithm, {"a": "-O2", "z": "-O3"})

@@ -73,7 +73,7 @@ def page_of(query: str) -> bytes:
     return subprocess.run(command, env={"QUERY_STRING": query}, capture_output=True, check=True).stdout
 
 
-def test_the_cgi_program_prints_new_numbers_of_the_expected_form() -> None:
+def test_the_cgi_program_prints_new_numbers_of_the_expected_form(programs_start: None) -> None:
     for length in (1, 11, 2048, 32768):
         head, _, body = page_of(str(length)).partition(b"\r\n\r\n")
         assert f"Content-Length: {length}".encode() in head
@@ -113,7 +113,7 @@ def test_reports_of_ab() -> None:
 
 
 def test_the_time_of_a_request_is_not_derived_from_the_throughput(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None
 ) -> None:
     """ab's requests took 3 ms each, though 100 in half a second would give 5 ms for each."""
     monkeypatch.chdir(tmp_path)

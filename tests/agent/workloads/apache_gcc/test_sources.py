@@ -69,7 +69,7 @@ def test_where_the_sources_come_from(workload: Path) -> None:
         (["--httpd", "FILE", "--apr", "FILE", "--apr-util", "FILE"], "FILE cannot be unpacked"),
     ],
 )
-def test_prepare_refuses(tmp_path: Path, options: Sequence[str], message: str) -> None:
+def test_prepare_refuses(tmp_path: Path, options: Sequence[str], message: str, programs_start: None) -> None:
     changed = copy(tmp_path)
     file = tmp_path / "some.tar.gz"
     file.write_bytes(b"nothing of the kind")

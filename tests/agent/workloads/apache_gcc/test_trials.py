@@ -87,7 +87,9 @@ def test_a_flag_that_the_compiler_refuses(workload: Path, tmp_path: Path) -> Non
         ("echo 'gcc: internal compiler error: Segmentation fault' >&2; exit 4", build.CompilerError),
     ],
 )
-def test_a_compiler_that_fails_because_of_the_machine(tmp_path: Path, script: str, error: type) -> None:
+def test_a_compiler_that_fails_because_of_the_machine(
+    tmp_path: Path, script: str, error: type, programs_start: None
+) -> None:
     with pytest.raises(error, match=r"sh ended with (exit code|signal) \d: a\.c"):
         build.run(["sh", "-c", script, "a.c"], tmp_path)
 
@@ -102,7 +104,7 @@ def test_sources_that_are_gone(workload: Path, tmp_path: Path) -> None:
     assert f"run python3 {changed / 'prepare.py'}" in printed
 
 
-def test_an_agent_reports_missing_sources_at_its_start(tmp_path: Path) -> None:
+def test_an_agent_reports_missing_sources_at_its_start(tmp_path: Path, programs_start: None) -> None:
     changed = copy(tmp_path)
     program = [sys.executable, "-m", "trimtab_agent.main", "check", str(changed)]
     done = run([*program, "--state-dir", tmp_path / "state"])

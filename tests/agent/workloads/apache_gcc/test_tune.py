@@ -144,5 +144,5 @@ def test_a_wrong_algorithm_begins_no_study(service: dict[str, str], algorithms: 
         (["--rounds", "5"], "--rounds: 5 is not allowed. Use 0, or 6 or more"),
     ],
 )
-def test_tune_refuses(arguments: list[str], message: str) -> None:
+def test_tune_refuses(arguments: list[str], message: str, programs_start: None) -> None:
     check_refusal(run_script(WORKLOAD, "tune", *arguments), message)

@@ -10,7 +10,7 @@ from tests.agent.workloads.shared import SHARED_LIBRARY, compile_c, copy_of, mak
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A folder with the programs and the library."""
 
     def build(folder: Path) -> None:

@@ -51,7 +51,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("application", ["sbb-1", "sbb-2", "checkpoint", "sbb-1-slow", "checkpoint-real"])
-def test_trials(small: Path, state: Path, application: str) -> None:
+def test_trials(small: Path, state: Path, application: str, programs_start: None) -> None:
     require_program("fio", "fio")
     printed = try_trial(small, state, application, "--set", "flash-destagers=3", "--set", "ram-cache-threshold=50")
     assert "outcome: completed" in printed
@@ -125,7 +125,7 @@ def test_a_trial_on_slurm(small: Path, slurm: Slurm, tmp_path: Path) -> None:
     assert metrics_in(printed)["seconds"] > 0
 
 
-def test_a_cache_that_the_memory_does_not_hold_is_infeasible(small: Path, tmp_path: Path) -> None:
+def test_a_cache_that_the_memory_does_not_hold_is_infeasible(small: Path, tmp_path: Path, programs_start: None) -> None:
     """This holds even if the component's file allows it, because machines differ."""
     workload = tmp_path / "burst-buffer"
     shutil.copytree(small, workload)

@@ -9,7 +9,7 @@ from tests.agent.workloads.burst_buffer.place import WORKLOAD
 from tests.agent.workloads.shared import check_refusal, module_of, row_of, run_script
 
 
-def test_measuring(small: Path, tmp_path: Path) -> None:
+def test_measuring(small: Path, tmp_path: Path, programs_start: None) -> None:
     asked = ["--patterns", "checkpoint", "--trials", "2", "--check", "8", "--rounds", "1", "--folder", tmp_path]
     answer = run_script(small, "measure", *asked)
     assert answer.returncode == 0, answer.stderr
@@ -39,7 +39,7 @@ def test_measuring(small: Path, tmp_path: Path) -> None:
         (["--check", "7"], "--check: 7 is not allowed. Use 8 or more"),
     ],
 )
-def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str, programs_start: None) -> None:
     check_refusal(run_script(WORKLOAD, "measure", *arguments, "--folder", tmp_path / "folder"), message)
     assert not (tmp_path / "folder").exists()
 

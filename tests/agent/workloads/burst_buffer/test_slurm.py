@@ -143,7 +143,7 @@ def kill(processes: list[psutil.Process]) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Place]:
+def cluster(programs_start: None) -> Iterator[Place]:
     """A cluster for all tests. When it ends, so does every process that has begun in its folder."""
     if not [
         *Path("/usr").glob("lib*/slurm*/burst_buffer_lua.so"),

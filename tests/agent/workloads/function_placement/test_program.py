@@ -51,7 +51,7 @@ int main(int count, char **words) {{
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A prepared target: its object file and how it is linked."""
     for program in ("gcc", "ld.gold", "nm", "objdump"):
         require_program(program, "gcc" if program == "gcc" else "binutils")

@@ -31,7 +31,7 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "function-placement"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds httpd and counts its misses under valgrind")
 def test_a_trial_places_httpd(workload: Path, tmp_path: Path) -> None:
     found = {}
     for algorithm in ("random", "c3"):
@@ -45,7 +45,7 @@ def test_a_trial_places_httpd(workload: Path, tmp_path: Path) -> None:
     assert found["c3"]["simulated"] == 1
 
 
-def test_targets_that_were_not_prepared(tmp_path: Path) -> None:
+def test_targets_that_were_not_prepared(tmp_path: Path, programs_start: None) -> None:
     folder = tmp_path / "function-placement"
     shutil.copytree(WORKLOAD, folder, ignore=shutil.ignore_patterns("source", ".part*"))
     shutil.copy(WORKLOADS / "serving.py", tmp_path)

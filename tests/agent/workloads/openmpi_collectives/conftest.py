@@ -18,7 +18,7 @@ def open_mpi() -> None:
 
 
 @pytest.fixture(scope="session")
-def benchmark(open_mpi: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def benchmark(open_mpi: None, tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """The benchmark program."""
 
     def build(folder: Path) -> None:

@@ -79,7 +79,7 @@ def test_benchmark_refuses_wrong_arguments(benchmark: Path, arguments: list[str]
 
 
 @pytest.fixture
-def loaded(open_mpi: None, tmp_path: Path) -> Component:
+def loaded(open_mpi: None, tmp_path: Path, programs_start: None) -> Component:
     return load(WORKLOAD / "component.yaml", Generator(tmp_path / "generated"))
 
 
@@ -111,7 +111,7 @@ def test_parameters_match_the_algorithms_of_the_installed_open_mpi(loaded: Compo
         assert sorted(algorithms[collective].values()) == list(range(len(domain.values)))
 
 
-def test_no_open_mpi_is_a_clear_error(tmp_path: Path) -> None:
+def test_no_open_mpi_is_a_clear_error(tmp_path: Path, programs_start: None) -> None:
     command = [sys.executable, str(WORKLOAD / "algorithms.py")]
     answer = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert answer.returncode == 1
@@ -124,7 +124,7 @@ def try_bcast(workload: Path, state: Path, *values: str) -> str:
     return try_trial(workload, state, "bcast", *(item for value in values for item in ("--set", value)))
 
 
-def test_a_trial(open_mpi: None, tmp_path: Path) -> None:
+def test_a_trial(open_mpi: None, tmp_path: Path, programs_start: None) -> None:
     settings = "bytes=4096", "ranks=2", "bcast_algorithm=chain", "bcast_segmentsize=1024", "bcast_fanout=2"
     printed = try_bcast(WORKLOAD, tmp_path, *settings)
     assert "outcome: completed" in printed
@@ -135,7 +135,7 @@ def test_a_trial(open_mpi: None, tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
-def test_a_wrong_result_is_infeasible(open_mpi: None, tmp_path: Path) -> None:
+def test_a_wrong_result_is_infeasible(open_mpi: None, tmp_path: Path, programs_start: None) -> None:
     workload = tmp_path / "openmpi-collectives"
     shutil.copytree(WORKLOAD, workload)
     (workload / "src" / "broken.c").write_text(

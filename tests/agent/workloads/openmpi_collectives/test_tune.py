@@ -81,7 +81,7 @@ def test_tune_refuses(service: dict[str, str], arguments: list[str], message: st
     check_refusal(run_script(WORKLOAD, "tune", *arguments, **service), message)
 
 
-def test_tune_without_mpirun(open_mpi: None, tmp_path: Path) -> None:
+def test_tune_without_mpirun(open_mpi: None, tmp_path: Path, programs_start: None) -> None:
     ompi_info = shutil.which("ompi_info")
     assert ompi_info is not None
     (tmp_path / "ompi_info").symlink_to(ompi_info)

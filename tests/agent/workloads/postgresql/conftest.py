@@ -28,7 +28,7 @@ def modules() -> dict[str, ModuleType]:
 
 
 @pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A folder with a saved cluster of 100,000 accounts."""
 
     def make(folder: Path) -> None:

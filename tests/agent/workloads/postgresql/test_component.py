@@ -14,7 +14,7 @@ from tests.agent.workloads.shared import check_refusal, metrics_in, run_script, 
 
 
 @pytest.fixture(scope="module")
-def settings(modules: dict[str, ModuleType]) -> dict[str, dict[str, Any]]:
+def settings(modules: dict[str, ModuleType], programs_start: None) -> dict[str, dict[str, Any]]:
     """The settings of the server, as space.py reads them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGBIN", str(modules["cluster"].programs()))
@@ -82,7 +82,7 @@ def test_pgtunes_rules(modules: dict[str, ModuleType]) -> None:
     assert found["work_mem"] == (16384 - 4096) * 1024 // 900 // 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a script of measurements, which takes minutes")
 def test_measure(small: Path, tmp_path: Path) -> None:
     asked = ["--loads", "tpcb", "--trials", "2", "--rounds", "2", "--folder", tmp_path]
     answer = run_script(small, "measure", *asked)
@@ -94,7 +94,7 @@ def test_measure(small: Path, tmp_path: Path) -> None:
     assert left.stdout == ""
 
 
-def test_measuring_refuses(tmp_path: Path) -> None:
+def test_measuring_refuses(tmp_path: Path, programs_start: None) -> None:
     answer = run_script(WORKLOAD, "measure", "--loads", "tpcb,tpcc", "--folder", tmp_path / "folder")
     check_refusal(answer, "--loads: 'tpcc' is not allowed. Use tpcb, select, analytic, dashboard")
     assert not (tmp_path / "folder").exists()

@@ -12,7 +12,7 @@ from tests.factories.service import lack
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A folder with libsro.so, fakeapp, slowfs and the helpers, and a file of 4 MiB that fakeapp has made."""
 
     def build(folder: Path) -> None:

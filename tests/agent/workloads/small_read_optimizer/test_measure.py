@@ -33,7 +33,7 @@ def test_patterns(mounts: None, small: Path, tmp_path: Path) -> None:
     assert processes_of(tmp_path / "agent") == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a script of measurements, which takes minutes")
 def test_noise(mounts: None, small: Path, tmp_path: Path) -> None:
     counts = [*COUNTS, "--folder", tmp_path]
     answer = run_script(small, "measure", "noise", "--runs", "4", "--repetitions", "1", *counts)
@@ -54,6 +54,6 @@ def test_noise(mounts: None, small: Path, tmp_path: Path) -> None:
         (["noise", "--repetitions", "0"], "--repetitions: 0 is not allowed. Use 1 or more"),
     ],
 )
-def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str, programs_start: None) -> None:
     check_refusal(run_script(WORKLOAD, "measure", *arguments, "--folder", tmp_path / "folder"), message)
     assert not (tmp_path / "folder").exists()

@@ -20,7 +20,7 @@ BOUNDS = [("20000", "40"), ("100000", "1"), ("1", "1000")]
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A folder with the program in all builds."""
 
     def make(folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_threads_with_transactions(programs: Path, method: str, cleanup: str, si
     check(figures, size, entries)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a million evictions take minutes")
 @pytest.mark.parametrize(
     ("build", "cleanup"),
     [("lock", "deferred"), ("lock", "inside"), ("tm", "deferred"), ("tm", "commit"), ("tm", "inside")],
@@ -83,7 +83,7 @@ def test_a_lock_has_no_commit_actions(programs: Path) -> None:
     assert done.stderr == "no cache with this clean-up\n"
 
 
-def test_one_thread_evicts_the_entry_that_was_used_longest_ago(tmp_path: Path) -> None:
+def test_one_thread_evicts_the_entry_that_was_used_longest_ago(tmp_path: Path, programs_start: None) -> None:
     """LRU keeps what was read last; GDSF keeps what is costly for its size."""
     program = tmp_path / "policy.c"
     program.write_text(

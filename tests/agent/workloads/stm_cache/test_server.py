@@ -20,7 +20,7 @@ PAGES = 12
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def modules(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """The folder with the module in both builds."""
     for program, package in (("apxs", "apache2-dev"), ("siege", "siege"), ("man2html", "man2html-base")):
         require_program(program, package)
@@ -120,7 +120,7 @@ def test_zipf_lists() -> None:
     assert min(uniform.values()) > 250
 
 
-def test_the_zipf_script() -> None:
+def test_the_zipf_script(programs_start: None) -> None:
     script = WORKLOAD / "zipf.py"
     printed = run(["sh", "-c", f"printf 'a\\nb\\n' | {shutil.which('python3')} {script} 1 30"]).stdout.split()
     assert len(printed) == 30

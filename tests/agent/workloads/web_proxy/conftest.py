@@ -15,7 +15,7 @@ SMALL = ["--pages", PAGES, "--least-kb", 60, "--most-kb", 90]
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """A folder with the proxy, its load generator and small pages."""
 
     def build(folder: Path) -> None:

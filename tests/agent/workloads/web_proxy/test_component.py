@@ -14,7 +14,7 @@ from tests.factories.service import EmbeddedService
 
 
 @pytest.fixture(scope="module")
-def state(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def state(small: Path, tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """The folder of an agent that has run one trial, and keeps its build for all tests."""
     folder = tmp_path_factory.mktemp("state")
     assert "outcome: completed" in try_trial(small, folder, "pages")
@@ -57,7 +57,7 @@ def test_the_study(small: Path, state: Path, embedded_service: EmbeddedService, 
     assert "requests_per_second" in answer.stdout
 
 
-def test_the_pages_are_the_same_everywhere(tmp_path: Path) -> None:
+def test_the_pages_are_the_same_everywhere(tmp_path: Path, programs_start: None) -> None:
     for name in ("one", "two"):
         assert run([sys.executable, WORKLOAD / "pages.py", tmp_path / name, "--pages", "2"]).returncode == 0
     for number in range(2):

@@ -43,7 +43,7 @@ def test_the_best_of_the_search_is_compared() -> None:
     assert contexts.enough((0.95, 0.9, 1.0)) == "not known"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a script of measurements, which takes minutes")
 def test_a_comparison(small: Path, tmp_path: Path) -> None:
     words = [small / "context.yml", table(tmp_path), "--grid-rounds", "1", "--turns", "2", "--seconds", "0.05"]
     answer = run_script(small, "contexts", *words, "--warm-up", "0.02", "--folder", tmp_path / "measured")
@@ -53,7 +53,7 @@ def test_a_comparison(small: Path, tmp_path: Path) -> None:
     assert "| all contexts | study > hybrid | " in judged
 
 
-def test_a_table_of_another_study_is_refused(tmp_path: Path) -> None:
+def test_a_table_of_another_study_is_refused(tmp_path: Path, programs_start: None) -> None:
     file = tmp_path / "table.json"
     file.write_text('{"rows": []}')
     answer = run_script(WORKLOAD, "contexts", WORKLOAD / "context.yml", file, "--folder", tmp_path / "measured")

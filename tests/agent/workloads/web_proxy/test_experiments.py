@@ -10,7 +10,7 @@ from tests.agent.workloads.web_proxy.proxies import WORKLOAD
 SHORT = ("--seconds", "0.1", "--warm-up", "0.05")
 
 
-def test_the_table(small: Path, tmp_path: Path) -> None:
+def test_the_table(small: Path, tmp_path: Path, programs_start: None) -> None:
     asked = ["--parts", "table", "--rounds", "2", *SHORT, "--folder", tmp_path / "measured"]
     answer = run_script(small, "experiments", *asked)
     assert answer.returncode == 0, answer.stderr
@@ -24,7 +24,7 @@ def test_the_table(small: Path, tmp_path: Path) -> None:
     assert (tmp_path / "measured" / "rounds.csv").read_text() == before
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a script of measurements, which takes minutes")
 def test_everything(small: Path, tmp_path: Path) -> None:
     answer = run_script(small, "experiments", "--rounds", "2", *SHORT, "--folder", tmp_path)
     assert answer.returncode == 0, answer.stderr
@@ -47,7 +47,7 @@ def test_verdicts() -> None:
     assert experiments.verdict((1.0, 0.7, 1.3), "about") == "not known"
 
 
-def test_experiments_refuse(tmp_path: Path) -> None:
+def test_experiments_refuse(tmp_path: Path, programs_start: None) -> None:
     message = "--parts: 'all' is not allowed. Use table, policies, hybrid"
     check_refusal(run_script(WORKLOAD, "experiments", "--parts", "table,all", "--folder", tmp_path / "folder"), message)
     assert not (tmp_path / "folder").exists()

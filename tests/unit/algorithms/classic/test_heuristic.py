@@ -144,7 +144,7 @@ def test_fed_in_pieces_or_late_is_the_same_as_fed_at_once(name: str) -> None:
 
 
 @each
-def test_the_same_in_another_process(name: str) -> None:
+def test_the_same_in_another_process(name: str, programs_start: None) -> None:
     script = """
 import sys
 from tests.unit.algorithms.classic.test_heuristic import GRID, SECONDS, create, some_history
@@ -279,7 +279,7 @@ def test_a_pruned_trial_is_as_bad_as_its_bound_and_the_median(name: str) -> None
 
 
 @each
-def test_only_the_start_imports_more_than_numpy(name: str) -> None:
+def test_only_the_start_imports_more_than_numpy(name: str, programs_start: None) -> None:
     script = """
 import sys
 from tests.unit.algorithms.classic.test_heuristic import GRID, SECONDS, create, finished
