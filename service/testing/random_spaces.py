@@ -40,7 +40,7 @@ def floats(draw: st.DrawFn, name: str) -> Parameter:
     match draw(st.sampled_from(["continuum", "step", "factor"])):
         case "step" if most > least:
             step = (most - least) / draw(st.integers(1, 300))
-            if step >= FINEST_STEP * max(abs(least), abs(most)):
+            if step > 0 and step >= FINEST_STEP * max(abs(least), abs(most)):
                 return FloatParameter(name, least, most, log=log, step=step)
         case "factor" if least > 0:
             return FloatParameter(name, least, most, log=log, factor=draw(st.floats(1.5, 10.0)))
