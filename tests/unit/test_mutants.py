@@ -117,7 +117,7 @@ def test_two(server):
     assert measured.two() == 22
 
 def test_three(server):
-    subprocess.run([sys.executable, measured.__file__, "alone"], check=True)
+    subprocess.run([sys.executable, "-I", "-S", measured.__file__, "alone"], check=True)
 """
 IDS = {name: f"tests/test_measured.py::test_{name}" for name in ("one", "two", "three")}
 
