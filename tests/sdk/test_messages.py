@@ -1,24 +1,36 @@
 """Parameters, specifications and values survive the way to the wire and back."""
 
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 import trimtab
+from trimtab._gen import identity_pb2, matching_pb2
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.messages import agents, identity, matching, results, status
 from trimtab._internal.messages.space import from_parameter, to_parameter
 from trimtab._internal.messages.spec import from_spec, to_spec
-from trimtab._internal.messages.trials import from_trial, to_trial_states
+from trimtab._internal.messages.trials import from_note, from_trial, to_trial_states
 from trimtab._internal.messages.values import from_value, to_metrics, to_value
 from trimtab.context import ContextVariable, context_variables
 from trimtab.errors import InvalidInput
 from trimtab.space import Parameter, Scalar, cast, condition
 from trimtab.spec import Execution, JobMetadata, StudySpec
 
+ACTIVE_RECORD = matching_pb2.Record(state=matching_pb2.RECORD_STATE_ACTIVE, feedback=matching_pb2.Feedback())
+EFFECTS = pb.Effects(parameters=[pb.ParameterEffect()], smallest=pb.SmallestConfiguration())
+STUDY = pb.Study(
+    state=pb.STUDY_STATE_ACTIVE,
+    algorithm_choice=pb.AlgorithmChoice(),
+    started_from=[pb.StartedFrom()],
+    space_edits=[pb.SpaceEdit()],
+)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 ints = st.integers(-(2**63), 2**63 - 1)
 scalars: st.SearchStrategy[Scalar] = st.one_of(st.booleans(), ints, floats, st.text())
@@ -220,3 +232,48 @@ def test_states_have_names(states: list[str]) -> None:
     assert to_trial_states(states) == [pb.TRIAL_STATE_COMPLETED]
     with pytest.raises(InvalidInput, match=r"states\[1\]: 'DONE' is not allowed. Use REQUESTED, ACTIVE"):
         to_trial_states([*states, "DONE"])
+
+
+@pytest.mark.parametrize(
+    ("convert", "message"),
+    [
+        (agents.from_agent, pb.Agent(components=[pb.Component()])),
+        (agents.from_best_settings, pb.BestSettings()),
+        (identity.from_identity, identity_pb2.WhoAmIResponse()),
+        (identity.from_api_token, identity_pb2.ApiToken()),
+        (identity.from_audit_entry, identity_pb2.AuditEntry(detail="{}", before="{}", after="{}")),
+        (matching.from_match, matching_pb2.RecordMatch(record=ACTIVE_RECORD, parts=[matching_pb2.Part()])),
+        (matching.from_reported, matching_pb2.JobReport(considered=[matching_pb2.Considered()])),
+        (matching.from_settings, matching_pb2.Settings()),
+        (results.from_verdict, pb.Verdict(effects=EFFECTS)),
+        (results.from_pareto_verdict, pb.ParetoVerdict(members=[pb.ParetoMember(objectives=[pb.ObjectiveGain()])])),
+        (status.from_status, STUDY),
+        (from_note, pb.Note()),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_a_message_has_the_fields_of_its_data_class(convert: Any, message: Message) -> None:
+    """Fields are copied by name, so a name that differs would fail only when such a message comes."""
+    assert is_dataclass(convert(message))
+
+
+def test_fields_that_are_not_set_are_none_and_others_are_plain() -> None:
+    unset = results.from_verdict(pb.Verdict(text="x"))
+    assert (unset.text, unset.gain, unset.default, unset.effects, unset.level) == (
+        "x",
+        None,
+        None,
+        None,
+        "not yet known",
+    )
+    assert results.from_verdict(pb.Verdict(gain=0.0)).gain == 0.0
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    message = pb.Trial(state=pb.TRIAL_STATE_ACTIVE, metrics={"s": 1.5})
+    message.started_at.FromDatetime(at)
+    message.measurements.add(step=3).elapsed.FromSeconds(2)
+    trial = from_trial([], message)
+    assert (trial.started_at, trial.finished_at, trial.seconds) == (at, None, None)
+    assert trial.measurements == (trimtab.Measurement(3, {}, 2.0),)
+    assert trial.metrics == {"s": 1.5}
+    note = from_note(pb.Note(trial=4, tags=["b", "a"], attributes={"n": pb.Value(integer=2), "f": pb.Value(flag=True)}))
+    assert (note.trial, note.tags, note.attributes, note.changed_at) == (4, ("b", "a"), {"f": True, "n": 2}, None)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -451,6 +452,13 @@ def test_a_paused_study_is_waited_for(search: Any) -> None:
     assert search.suggest("a") is None
     search.study.resume()
     assert search.suggest("a") is not None
+
+
+def test_a_search_that_an_earlier_version_has_pickled_is_found_again() -> None:
+    from trimtab.ray import TrimtabScheduler, TrimtabSearch
+
+    assert pickle.loads(b"ctrimtab.ray\nTrimtabSearch\n.") is TrimtabSearch
+    assert pickle.loads(b"ctrimtab.ray\nTrimtabScheduler\n.") is TrimtabScheduler
 
 
 def test_only_trimtab_ray_needs_ray(programs_start: None) -> None:

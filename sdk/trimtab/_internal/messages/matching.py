@@ -1,7 +1,8 @@
-"""Translate the messages of matching to plain Python and back."""
+"""Conversion between the messages of matching and the SDK's classes."""
 
 from trimtab._gen import matching_pb2 as pb
-from trimtab._internal.messages.values import from_time, from_value, to_float, to_int32
+from trimtab._internal.messages.fields import from_message
+from trimtab._internal.messages.values import to_float, to_int32
 from trimtab.errors import InvalidInput
 from trimtab.records import (
     Considered,
@@ -35,21 +36,6 @@ def to_job(job: Job) -> pb.Job:
     return message
 
 
-def from_job(message: pb.Job) -> Job:
-    """Return the job in a message."""
-    return Job(
-        user=message.user,
-        name=message.name,
-        program=message.program,
-        command_line=message.command_line,
-        nodes=message.nodes,
-        submitted_at=from_time(message.submitted_at),
-        cluster=message.cluster,
-        cluster_nodes=message.cluster_nodes,
-        partition=message.partition,
-    )
-
-
 def to_state(state: RecordState | str) -> pb.RecordState.ValueType:
     """Return the number of a record's state. Raises InvalidInput."""
     if state not in list(RecordState):
@@ -59,50 +45,29 @@ def to_state(state: RecordState | str) -> pb.RecordState.ValueType:
 
 def from_record(message: pb.Record) -> Record:
     """Return the record in a message."""
-    return Record(
-        id=message.id,
-        job=from_job(message.job),
-        component=message.component,
-        digest=message.digest,
-        application=message.application,
-        study=message.study,
-        params={name: from_value(message.params[name]) for name in sorted(message.params)},
-        gain=message.gain,
-        gain_low=message.gain_low,
-        gain_high=message.gain_high,
+    return from_message(
+        Record,
+        message,
+        job=from_message(Job, message.job),
         state=RecordState(pb.RecordState.Name(message.state).removeprefix("RECORD_STATE_")),
-        state_reason=message.state_reason,
-        created_at=from_time(message.created_at),
         feedback=_from_feedback(message.feedback) if message.HasField("feedback") else None,
     )
 
 
 def from_match(message: pb.RecordMatch) -> Match:
     """Return the match in a message."""
-    return Match(
-        record=from_record(message.record),
-        score=message.score,
-        threshold=message.threshold,
-        accepted=message.accepted,
-        parts=tuple(Part(part.field, part.weight, part.similarity) for part in message.parts),
-        reason=message.reason,
-    )
+    parts = tuple(from_message(Part, part) for part in message.parts)
+    return from_message(Match, message, record=from_record(message.record), parts=parts)
 
 
 def from_reported(message: pb.JobReport) -> ReportedJob:
     """Return the reported job in a message."""
-    return ReportedJob(
-        submission=message.submission,
-        job_id=message.job_id,
-        job=from_job(message.job),
-        considered=tuple(
-            Considered(one.record, one.score, pb.Decision.Name(one.decision).removeprefix("DECISION_"), one.reason)
-            for one in message.considered
-        ),
-        end=pb.JobEnd.Name(message.end).removeprefix("JOB_END_"),
-        seconds=message.seconds,
-        ended_at=from_time(message.ended_at),
+    considered = tuple(
+        from_message(Considered, one, decision=pb.Decision.Name(one.decision).removeprefix("DECISION_"))
+        for one in message.considered
     )
+    end = pb.JobEnd.Name(message.end).removeprefix("JOB_END_")
+    return from_message(ReportedJob, message, job=from_message(Job, message.job), considered=considered, end=end)
 
 
 def to_settings(settings: MatchingSettings) -> pb.Settings:
@@ -117,16 +82,16 @@ def to_settings(settings: MatchingSettings) -> pb.Settings:
 
 def from_settings(message: pb.Settings) -> MatchingSettings:
     """Return the settings in a message."""
-    weights = dict(sorted(message.weights.items()))
-    return MatchingSettings(message.threshold, weights, message.night_from, message.night_until)
+    return from_message(MatchingSettings, message, weights=dict(sorted(message.weights.items())))
 
 
 def _from_feedback(message: pb.Feedback) -> Feedback:
     known = message.HasField("change")
-    return Feedback(
+    return from_message(
+        Feedback,
+        message,
         applied=message.applied_jobs,
         control=message.control_jobs,
-        change=message.change if known else None,
         low=message.change_low if known else None,
         high=message.change_high if known else None,
     )

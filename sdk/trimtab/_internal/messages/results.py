@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from google.protobuf.message import Message
-
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.messages.fields import from_message
 from trimtab._internal.messages.values import from_params, from_value, from_values
 from trimtab.context import ContextRow, ContextTable
 from trimtab.method import (
@@ -26,98 +25,34 @@ _VERDICT_LEVELS = {
 
 
 def from_verdict(message: pb.Verdict) -> Verdict:
-    """Return the verdict on a study. A level of a newer service counts as not yet known."""
-    return Verdict(
-        text=message.text,
-        level=_VERDICT_LEVELS.get(message.level, VerdictLevel.UNKNOWN),
-        value=message.value,
-        runs=message.runs,
-        default=message.default if message.HasField("default") else None,
-        default_runs=message.default_runs,
-        gain=message.gain if message.HasField("gain") else None,
-        low=message.low if message.HasField("low") else None,
-        high=message.high if message.HasField("high") else None,
-        trials=message.trials,
-        measured=message.measured,
-        doubtful=message.doubtful,
-        effects=_from_effects(message.effects) if message.HasField("effects") else None,
-    )
+    """Return the verdict on a study."""
+    effects = _from_effects(message.effects) if message.HasField("effects") else None
+    return from_message(Verdict, message, level=_level(message.level), effects=effects)
 
 
 def from_pareto_verdict(message: pb.ParetoVerdict) -> ParetoVerdict:
     """Return the verdict on a study with several objectives."""
-    return ParetoVerdict(
-        text=message.text,
-        level=_VERDICT_LEVELS.get(message.level, VerdictLevel.UNKNOWN),
-        gain=_known(message, "gain"),
-        low=_known(message, "low"),
-        high=_known(message, "high"),
-        trials=message.trials,
-        members=tuple(
-            ParetoMember(
-                params={name: from_value(value) for name, value in sorted(one.params.items())},
-                runs=one.runs,
-                objectives=tuple(
-                    ObjectiveGain(
-                        gain.metric,
-                        *(_known(gain, name) for name in ("value", "default", "gain", "low", "high")),
-                    )
-                    for gain in one.objectives
-                ),
-                broken=one.broken,
-            )
-            for one in message.members
-        ),
-        measured=message.measured,
-        doubtful=message.doubtful,
-        confidence=message.confidence,
+    members = tuple(
+        from_message(ParetoMember, one, objectives=tuple(from_message(ObjectiveGain, gain) for gain in one.objectives))
+        for one in message.members
     )
+    return from_message(ParetoVerdict, message, level=_level(message.level), members=members)
 
 
-def _known(message: Message, name: str) -> float | None:
-    """Return an optional number; None if it is absent."""
-    return float(getattr(message, name)) if message.HasField(name) else None
+def _level(number: pb.VerdictLevel.ValueType) -> VerdictLevel:
+    """Return a level; that of a newer service counts as not yet known."""
+    return _VERDICT_LEVELS.get(number, VerdictLevel.UNKNOWN)
 
 
 def _from_effects(message: pb.Effects) -> Effects:
-    parameters = tuple(
-        ParameterEffect(
-            name=one.name,
-            default=from_value(one.default) if one.HasField("default") else None,
-            found=from_value(one.found),
-            effect=one.effect,
-            low=one.low,
-            high=one.high,
-            matters=one.matters,
-            together=tuple(one.together),
-        )
-        for one in message.parameters
-    )
-    smallest = None
-    if message.HasField("smallest"):
-        one = message.smallest
-        smallest = SmallestConfiguration(
-            params={name: from_value(value) for name, value in sorted(one.params.items())},
-            gain=one.gain,
-            low=one.low,
-            high=one.high,
-            kept=one.kept,
-            kept_low=one.kept_low,
-            kept_high=one.kept_high,
-        )
-    return Effects(message.text, message.trials, message.tolerance, parameters, smallest)
+    smallest = from_message(SmallestConfiguration, message.smallest) if message.HasField("smallest") else None
+    parameters = tuple(from_message(ParameterEffect, one, found=from_value(one.found)) for one in message.parameters)
+    return from_message(Effects, message, parameters=parameters, smallest=smallest)
 
 
 def from_recommendation(space: Sequence[Parameter], message: pb.Recommendation) -> Recommendation:
     """Return the recommended configuration, with its parameters in the order of the space."""
-    interval = message.HasField("low") and message.HasField("high")
-    return Recommendation(
-        params=from_params(space, message.params),
-        value=message.value,
-        low=message.low if interval else None,
-        high=message.high if interval else None,
-        trials=tuple(message.trials),
-    )
+    return from_message(Recommendation, message, params=from_params(space, message.params))
 
 
 def from_context_table(study: str, message: pb.GetBestTrialsResponse) -> ContextTable:
