@@ -1,7 +1,7 @@
-"""Find words that docs/style.md forbids, and lines of Markdown that are too long.
+"""Find words that docs/style.md forbids, and sentences and lines of Markdown that are too long.
 
-The check reads Markdown, docstrings, comments and texts for users in the files that git tracks. It prints one line for
-each finding and exits with status 1 if there is one.
+The check of words reads Markdown, docstrings, comments and texts for users in the files that git tracks. It
+prints one line for each finding and exits with status 1 if there is one.
 
     python deploy/checkout/check_words.py [PATH ...]     # without a path: every tracked file
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LINE = 120
 ROW = 300  # a row of a table cannot be broken
+SENTENCE = 40  # words
 
 # Files that show the forbidden words.
 OWN = ("deploy/checkout/check_words.py", "tests/unit/deploy/test_words.py")
@@ -49,6 +50,16 @@ DASHES = re.compile(r"--[^\n]*")
 TEXTS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`|(?<=>)[^<>{}=;]+(?=[<{])", re.DOTALL)
 # code in Markdown: fenced, in a line, indented, and the addresses of links
 CODE = re.compile(r"^( {0,3})(```|~~~)[\s\S]*?^\1\2|`[^`\n]+`|^(?: {4}|\t)(?!\s*[-*\d]).*$|\]\([^)\s]*\)", re.MULTILINE)
+# What is no sentence in Markdown: fenced code, comments, and the addresses of links.
+NO_SENTENCES = re.compile(
+    r"^( *)(```|~~~)[\s\S]*?^\1\2|<!--[\s\S]*?-->|(?<=\])\((?:[^()\s]|\([^()\s]*\))*\)", re.MULTILINE
+)
+# Code in a line is one word.
+WORD_OF_CODE = re.compile(r"`(?:[^`\n]|\n(?!\s*\n))+`")
+ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
+ALONE = re.compile(r"\s*[|#]")  # a heading or a row of a table
+# A sentence ends with a mark before a space, but not with an abbreviation.
+END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bal)(?<!\betc)[.!?][\"')\]*_]*\s+")
 SUFFIXES = {".py", ".md", ".ts", ".tsx", ".c", ".h", ".proto", ".lua", ".sh", ".yaml", ".yml", ".toml"}
 
 
@@ -97,6 +108,36 @@ def prose(path: Path, text: str) -> str:
 SLASHES_OR_TEXTS = re.compile(f"{SLASHES.pattern}|{TEXTS.pattern}", re.DOTALL)
 
 
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the line and the number of words of each sentence of Markdown.
+
+    A table and a block of code have none, and an item of a list ends a sentence. An address of a link is no word.
+    """
+    text = WORD_OF_CODE.sub(lambda match: "`" + re.sub(r"[^\n]", "x", match[0][1:]), blank(NO_SENTENCES, text))
+    parts: list[tuple[int, str]] = []
+    listed = False
+    open_part = False
+    for number, line in enumerate(text.splitlines(), 1):
+        item = ITEM.match(line)
+        listed = bool(item) or (listed and (not line.strip() or line.startswith(" ")))
+        if not line.strip() or ALONE.match(line) or (line.startswith("    ") and not listed):
+            open_part = False
+            if line.lstrip().startswith("#"):
+                parts.append((number, line))
+        elif open_part and not item:
+            first, before = parts[-1]
+            parts[-1] = first, f"{before}\n{line}"
+        else:
+            parts.append((number, line[item.end() :] if item else line))
+            open_part = True
+    for number, part in parts:
+        begin = 0
+        for end in (*(match.end() for match in END.finditer(part)), len(part)):
+            words = sum(any(map(str.isalnum, word)) for word in part[begin:end].split())
+            yield number + part.count("\n", 0, begin), words
+            begin = end
+
+
 def findings(path: Path, name: str) -> Iterator[tuple[int, str]]:
     """Yield line numbers and what is wrong there."""
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -105,6 +146,9 @@ def findings(path: Path, name: str) -> Iterator[tuple[int, str]]:
             most = ROW if line.startswith("|") else LINE
             if len(line) > most and not re.fullmatch(r"\S*\s*\S*\]\(\S+\)\S*|\S*https?://\S+", line.strip()):
                 yield number, f"the line has {len(line)} characters; the most are {most}"
+        for number, words in sentences(text):
+            if words > SENTENCE:
+                yield number, f"the sentence has {words} words; the most are {SENTENCE}"
     if path.suffix == ".py":
         for pattern in (OPENING, OPENING_LINE):
             for match in pattern.finditer(text):

@@ -55,3 +55,51 @@ def test_forbidden_words_are_found(tmp_path: Path, name: str, text: str) -> None
 )
 def test_other_words_are_left_alone(tmp_path: Path, name: str, text: str) -> None:
     assert found(tmp_path, name, text) == []
+
+
+def lines(*words: str) -> str:
+    """Return the words as Markdown, ten in a line."""
+    return "\n".join(" ".join(words[begin : begin + 10]) for begin in range(0, len(words), 10)) + "\n"
+
+
+FORTY = lines(*["word"] * 39, "end.")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (lines(*["word"] * 40, "end."), 1),
+        ("A short one. " + lines(*["word"] * 40, "end."), 1),
+        ("# Title\n\nA short one.\n" + lines(*["word"] * 40, "end."), 4),
+        (lines(*["word"] * 38, "with", "`code", "in", "it`", "end."), 1),
+        (lines(*["word"] * 39, "[a", "link](https://example.org)."), 1),
+        ("- " + lines(*["word"] * 20).replace("\n", "\n    ").rstrip() + "\n    " + lines(*["word"] * 21), 1),
+        (lines(*["word"] * 20, "e.g.", *["word"] * 20), 1),
+    ],
+)
+def test_sentences_of_more_than_forty_words_are_found(tmp_path: Path, text: str, line: int) -> None:
+    assert found(tmp_path, "a.md", text) == [line]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FORTY,
+        FORTY + FORTY,
+        FORTY.replace("end.", "(end.)") + FORTY,
+        FORTY.replace("end.", "end: **why?**").replace("word ", "", 1) + "`code` " + FORTY.replace("word ", "", 1),
+        # An item of a list and an empty line end a sentence.
+        "- " + FORTY.replace("end.", "end").rstrip() + "\n- " + FORTY.replace("end.", "end"),
+        FORTY.replace("end.", "end:") + "\n1. " + FORTY,
+        # These are no words.
+        FORTY.replace("end.", "`a long command --with options`."),
+        FORTY.replace("end.", "end — / = % ."),
+        FORTY.replace("end.", "[end](a_(b).md)."),
+        "```\n" + FORTY * 2 + "```\n",
+        "Text:\n\n    " + FORTY.replace("\n", "\n    ").replace(".", "") * 2 + "\n",
+        "".join(f"| {row} |\n" for row in FORTY.replace(".", "").splitlines() * 2),
+        "<!-- " + FORTY.replace(".", "") * 2 + "-->\n",
+    ],
+)
+def test_other_sentences_are_left_alone(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, "a.md", text) == []
