@@ -1,6 +1,6 @@
 """Parameters, specifications and values survive the way to the wire and back."""
 
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from trimtab._internal.messages.values import from_value, to_metrics, to_value
 from trimtab.context import ContextVariable, context_variables
 from trimtab.errors import InvalidInput
 from trimtab.space import Parameter, Scalar, cast, condition
-from trimtab.spec import Execution, JobMetadata, StudySpec
+from trimtab.spec import Execution, JobMetadata, Placement, StudySpec
 
 ACTIVE_RECORD = matching_pb2.Record(state=matching_pb2.RECORD_STATE_ACTIVE, feedback=matching_pb2.Feedback())
 EFFECTS = pb.Effects(parameters=[pb.ParameterEffect()], smallest=pb.SmallestConfiguration())
@@ -106,6 +106,20 @@ def test_a_specification_comes_back_as_it_was() -> None:
         context=(ContextVariable("x", (0.5,), (1.0, 2.0)),),
     )
     assert from_spec(to_spec(spec)) == spec
+
+
+def test_every_field_of_the_message_is_an_attribute_of_the_specification() -> None:
+    budget = [field.name for field in pb.Budget.DESCRIPTOR.fields]
+    names = {field.name for field in pb.StudySpec.DESCRIPTOR.fields} - {"budget"}
+    assert {field.name for field in fields(StudySpec)} == {*names, *budget, "algorithm_options"}
+    for message, kind in (
+        (pb.Execution, Execution),
+        (pb.Placement, Placement),
+        (pb.JobMetadata, JobMetadata),
+        (pb.ContextVariable, ContextVariable),
+        (pb.FinalCheck, trimtab.FinalCheck),
+    ):
+        assert {field.name for field in fields(kind)} == {field.name for field in message.DESCRIPTOR.fields} - {"off"}
 
 
 def test_a_context_has_names_values_and_cheaper_ones() -> None:

@@ -1,9 +1,14 @@
 """Conversion between the message of a study's specification and the SDK's classes."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
+from types import NoneType
+from typing import Any, get_args
 
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 
 from trimtab._gen import tuning_pb2 as pb
@@ -16,7 +21,7 @@ from trimtab._internal.messages.values import (
     to_float,
     to_int,
     to_int32,
-    to_value_list,
+    to_value,
 )
 from trimtab.context import ContextVariable
 from trimtab.errors import InvalidInput, JsonValue
@@ -27,99 +32,128 @@ from trimtab.spec import Execution, JobMetadata, Placement, StudySpec
 _LIMITS = ("max_trials", "max_time", "max_node_hours")
 
 
+# A specification is one flat class. These attributes are elsewhere in its message; all others have the name of a field.
+_PLACES = {
+    "algorithm": "algorithm.name",
+    "algorithm_options": "algorithm.options",
+    **{name: f"budget.{name}" for name in _LIMITS},
+}
+# The classes whose attributes are the fields of the message of the same name.
+_CLASSES: dict[str, type[Any]] = {
+    one.__name__: one for one in (ContextVariable, Execution, FinalCheck, JobMetadata, Placement)
+}
+_NUMBERS: Mapping[int, Callable[[str, Any], Any]] = {
+    FieldDescriptor.CPPTYPE_INT32: to_int32,
+    FieldDescriptor.CPPTYPE_INT64: to_int,
+    FieldDescriptor.CPPTYPE_DOUBLE: to_float,
+}
+
+
 def to_spec(spec: StudySpec) -> pb.StudySpec:
-    """Return a study's specification as a message."""
-    message = pb.StudySpec(
-        space=[to_parameter(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
-        constraints=spec.constraints,
-        objectives=[_to_objective(f"objectives[{index}]", item) for index, item in enumerate(spec.objectives)],
-        algorithm=pb.Algorithm(name=spec.algorithm, options=_to_options("algorithm_options", spec.algorithm_options)),
-        seed=to_int("seed", spec.seed),
-        noisy=spec.noisy,
-        description=spec.description,
-    )
-    if spec.max_trials is not None:
-        message.budget.max_trials = to_int32("max_trials", spec.max_trials)
-    if spec.max_time is not None:
-        message.budget.max_time.CopyFrom(to_duration("max_time", spec.max_time))
-    if spec.max_node_hours is not None:
-        message.budget.max_node_hours = to_float("max_node_hours", spec.max_node_hours)
-    message.outcome_constraints.extend(spec.outcome_constraints)
-    if spec.resampling is not None:
-        message.resampling.CopyFrom(_to_policy("resampling", spec.resampling))
-    if spec.estimator is not None:
-        message.estimator.CopyFrom(_to_policy("estimator", spec.estimator))
-    message.pruning.extend(_to_policy(f"pruning[{index}]", policy) for index, policy in enumerate(spec.pruning))
-    if spec.stopping is not None:
-        message.stopping.CopyFrom(_to_options("stopping", spec.stopping))
-    if spec.final_check is False:
-        message.final_check.off = True
-    elif spec.final_check is not None:
-        message.final_check.CopyFrom(to_final_check(spec.final_check))
-    if spec.execution is not None:
-        message.execution.component = spec.execution.component
-        message.execution.digest = spec.execution.digest
-        message.execution.application = spec.execution.application
-        message.execution.parallelism = to_int32("parallelism", spec.execution.parallelism)
-        if spec.execution.trial_timeout is not None:
-            message.execution.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.execution.trial_timeout))
-        placement = spec.execution.placement
-        message.execution.placement.exclusive = placement.exclusive
-        message.execution.placement.spread = placement.spread
-    if spec.trial_timeout is not None:
-        message.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.trial_timeout))
-    message.start_from.extend(spec.start_from)
-    for place, variable in enumerate(spec.context):
-        values = to_value_list(f"context[{place}].values", variable.values)
-        cheaper = to_value_list(f"context[{place}].cheaper", variable.cheaper)
-        message.context.add(name=variable.name, values=values, cheaper=cheaper)
-    if spec.job is not None:
-        nodes = 0 if spec.job.nodes is None else to_int32("job.nodes", spec.job.nodes)
-        texts = {name: getattr(spec.job, name) for name in ("user", "name", "program", "command")}
-        message.job.CopyFrom(pb.JobMetadata(**texts, nodes=nodes))
+    """Return a study's specification as a message. Raises InvalidInput for values that a message cannot hold."""
+    message = pb.StudySpec()
+    for attribute in fields(spec):
+        target, name = _place(message, attribute.name)
+        # The attributes of an execution are arguments of their own when a study is created.
+        field = "" if name == "execution" else attribute.name
+        _set_attribute(target, name, field, attribute, spec)
     return message
 
 
 def from_spec(message: pb.StudySpec) -> StudySpec:
     """Return the specification in a message."""
-    execution = None
-    if message.HasField("execution"):
-        timeout = message.execution.HasField("trial_timeout")
-        execution = Execution(
-            component=message.execution.component,
-            digest=message.execution.digest,
-            application=message.execution.application,
-            parallelism=message.execution.parallelism,
-            trial_timeout=from_duration(message.execution.trial_timeout) if timeout else None,
-            placement=Placement(message.execution.placement.exclusive, message.execution.placement.spread),
-        )
-    return StudySpec(
-        space=tuple(from_parameter(parameter) for parameter in message.space),
-        objectives=tuple(from_objective(objective) for objective in message.objectives),
-        constraints=tuple(message.constraints),
-        algorithm=message.algorithm.name,
-        algorithm_options=from_struct(message.algorithm.options),
-        seed=message.seed,
-        noisy=message.noisy,
-        max_trials=message.budget.max_trials if message.budget.HasField("max_trials") else None,
-        max_time=from_duration(message.budget.max_time) if message.budget.HasField("max_time") else None,
-        execution=execution,
-        max_node_hours=message.budget.max_node_hours if message.budget.HasField("max_node_hours") else None,
-        outcome_constraints=tuple(message.outcome_constraints),
-        resampling=_from_policy(message.resampling) if message.HasField("resampling") else None,
-        estimator=_from_policy(message.estimator) if message.HasField("estimator") else None,
-        pruning=tuple(_from_policy(policy) for policy in message.pruning),
-        stopping=from_struct(message.stopping) if message.HasField("stopping") else None,
-        final_check=_from_final_check(message.final_check) if message.HasField("final_check") else None,
-        start_from=tuple(message.start_from),
-        description=message.description,
-        trial_timeout=from_duration(message.trial_timeout) if message.HasField("trial_timeout") else None,
-        job=_from_job_metadata(message.job) if message.HasField("job") else None,
-        context=tuple(
-            ContextVariable(one.name, tuple(map(from_value, one.values)), tuple(map(from_value, one.cheaper)))
-            for one in message.context
-        ),
-    )
+    return StudySpec(**{one.name: _get(*_place(message, one.name), one) for one in fields(StudySpec)})
+
+
+def _place(message: Any, attribute: str) -> tuple[Any, str]:
+    """Return the message that has an attribute of a specification, and the name of its field there."""
+    outer, _, name = _PLACES.get(attribute, attribute).rpartition(".")
+    return getattr(message, outer) if outer else message, name
+
+
+def _may_be_none(attribute: Field[Any]) -> bool:
+    return NoneType in get_args(attribute.type)
+
+
+def _set_attribute(message: Any, name: str, field: str, attribute: Field[Any], owner: Any) -> None:
+    value = getattr(owner, attribute.name)
+    if value is not None or not _may_be_none(attribute):
+        _set(message, name, field, value)
+
+
+def _set(message: Any, name: str, field: str, value: Any) -> None:
+    """Write a value into a field of a message. `field` is its name for errors."""
+    described = message.DESCRIPTOR.fields_by_name[name]
+    if described.message_type is None:
+        if described.is_repeated:
+            getattr(message, name).extend(value)
+        else:
+            convert = _NUMBERS.get(described.cpp_type)
+            setattr(message, name, value if convert is None else convert(field, value))
+    elif described.is_repeated:
+        for index, item in enumerate(value):
+            _set_message(getattr(message, name).add(), f"{field}[{index}]", item)
+    else:
+        getattr(message, name).SetInParent()
+        _set_message(getattr(message, name), field, value)
+
+
+def _set_message(message: Any, field: str, value: Any) -> None:
+    match message:
+        case Duration():
+            message.CopyFrom(to_duration(field, value))
+        case Struct():
+            message.CopyFrom(_to_options(field, value))
+        case pb.Value():
+            message.CopyFrom(to_value(field, value))
+        case pb.Parameter():
+            message.CopyFrom(to_parameter(field, value))
+        case pb.Objective():
+            message.CopyFrom(_to_objective(field, value))
+        case pb.Policy():
+            message.CopyFrom(_to_policy(field, value))
+        case pb.FinalCheck():
+            message.CopyFrom(pb.FinalCheck(off=True) if value is False else to_final_check(value))
+        case _:
+            _set_attributes(message, field, value)
+
+
+def _set_attributes(message: Any, field: str, value: Any) -> None:
+    for attribute in fields(value):
+        place = f"{field}.{attribute.name}" if field else attribute.name
+        _set_attribute(message, attribute.name, place, attribute, value)
+
+
+def _get(message: Any, name: str, attribute: Field[Any]) -> Any:
+    """Return the value of a field for an attribute: None if it is unset and the attribute may be None."""
+    described, value = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
+    if described.is_repeated:
+        return tuple(map(_from_item, value))
+    if _may_be_none(attribute) and not (message.HasField(name) if described.has_presence else value):
+        return None
+    return _from_item(value)
+
+
+def _from_item(value: Any) -> Any:
+    match value:
+        case Duration():
+            return from_duration(value)
+        case Struct():
+            return from_struct(value)
+        case pb.Value():
+            return from_value(value)
+        case pb.Parameter():
+            return from_parameter(value)
+        case pb.Objective():
+            return from_objective(value)
+        case pb.Policy():
+            return Policy(value.name, **from_struct(value.options))
+        case pb.FinalCheck(off=True):
+            return False
+        case Message():
+            kind = _CLASSES[value.DESCRIPTOR.name]
+            return kind(**{one.name: _get(value, one.name, one) for one in fields(kind)})
+    return value
 
 
 def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask]:
@@ -128,14 +162,8 @@ def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask
     for name, value in changes.items():
         if name not in _LIMITS:
             raise InvalidInput.of("budget", name, ", ".join(_LIMITS))
-        if value is None:
-            continue
-        if name == "max_trials":
-            message.max_trials = to_int32(name, value)
-        elif name == "max_time":
-            message.max_time.CopyFrom(to_duration(name, value))
-        else:
-            message.max_node_hours = to_float(name, value)
+        if value is not None:
+            _set(message, name, name, value)
     return message, FieldMask(paths=list(changes))
 
 
@@ -144,26 +172,8 @@ def to_final_check(check: FinalCheck) -> pb.FinalCheck:
     if not isinstance(check, FinalCheck):
         raise InvalidInput.of("final_check", check, "True, False or trimtab.FinalCheck(max_trials=20)")
     message = pb.FinalCheck()
-    if check.width is not None:
-        message.width = to_float("final_check.width", check.width)
-    if check.max_trials is not None:
-        message.max_trials = to_int32("final_check.max_trials", check.max_trials)
-    if check.level is not None:
-        message.level = to_float("final_check.level", check.level)
-    if check.effects is not None:
-        message.effects = to_int32("final_check.effects", check.effects)
+    _set_attributes(message, "final_check", check)
     return message
-
-
-def _from_final_check(message: pb.FinalCheck) -> FinalCheck | Literal[False]:
-    if message.off:
-        return False
-    return FinalCheck(
-        width=message.width if message.HasField("width") else None,
-        max_trials=message.max_trials if message.HasField("max_trials") else None,
-        level=message.level if message.HasField("level") else None,
-        effects=message.effects if message.HasField("effects") else None,
-    )
 
 
 def _to_objective(field: str, objective: Objective) -> pb.Objective:
@@ -189,16 +199,8 @@ def _to_policy(field: str, policy: Policy) -> pb.Policy:
     return pb.Policy(name=policy.name, options=_to_options(f"{field}.options", policy.options))
 
 
-def _from_policy(message: pb.Policy) -> Policy:
-    return Policy(message.name, **from_struct(message.options))
-
-
 def _to_options(field: str, options: Mapping[str, JsonValue]) -> Struct:
     try:
         return to_struct(options)
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInput.of(field, options, "values that JSON can represent") from error
-
-
-def _from_job_metadata(message: pb.JobMetadata) -> JobMetadata:
-    return JobMetadata(message.user, message.name, message.program, message.command, message.nodes or None)
