@@ -4,6 +4,7 @@
 # ///
 """OpenBox with its defaults, which choose the model by the space."""
 
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from line import serve
@@ -39,7 +40,13 @@ class OpenBox:
     def __init__(self, problem: dict[str, Any]) -> None:
         self._flags = {one["name"] for one in problem["parameters"] if one["kind"] == "bool"}
         space = space_of(problem["parameters"], problem["seed"])
-        shared = {"random_state": problem["seed"], "logger_kwargs": {"level": "ERROR"}}
+        # OpenBox writes a file of its log, by default to logs/ in the working directory.
+        self._folder = TemporaryDirectory(prefix="openbox-")
+        shared = {
+            "random_state": problem["seed"],
+            "output_dir": self._folder.name,
+            "logger_kwargs": {"level": "ERROR"},
+        }
         self._batch = problem["batch"]
         self._advisor: Any = (
             Advisor(space, **shared) if self._batch == 1 else SyncBatchAdvisor(space, batch_size=self._batch, **shared)
