@@ -61,4 +61,4 @@ def test_a_metric_that_is_not_finite(client: Client, name: str, way: Callable[[S
 
 def test_a_function_that_returns_nan_is_reported(client: Client, name: str, caplog: pytest.LogCaptureFixture) -> None:
     make_study(client, name).optimize(lambda params: math.nan, n_trials=1, progress=False)
-    assert f"Trial 1 of study {name}: The metric seconds is NaN." in caplog.messages
+    assert f'trial is infeasible study={name} trial=1 reason="The metric seconds is NaN."' in caplog.messages

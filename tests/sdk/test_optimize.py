@@ -99,9 +99,9 @@ def test_the_first_failure_has_a_traceback_and_the_others_are_counted(
     with caplog.at_level("WARNING", "trimtab"):
         study.optimize(fn, n_trials=6, progress=False)
     first, last = caplog.records
-    assert first.getMessage() == f"Trial 1 of study {study.name} failed: ValueError: no such file"
+    assert first.getMessage() == f'trial failed study={study.name} trial=1 error="ValueError: no such file"'
     assert "in broken_inside" in caplog.text
-    assert last.getMessage() == f"4 trials of study {study.name} failed in this run."
+    assert last.getMessage() == f"trials failed in this run study={study.name} failed=4"
     refused = study.trials()[1]
     assert refused.state == "FAILED"
     assert "metrics.seconds: 'fast' is not allowed" in refused.reason, "as in tell"

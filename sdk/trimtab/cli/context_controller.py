@@ -1,7 +1,6 @@
 """A controller that gives a running system the settings that suit its present context."""
 
 import json
-import logging
 import shlex
 import subprocess
 import time
@@ -9,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trimtab._internal.logger import Logger
 from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import InvalidInput, TrimtabError
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 INTERVAL_SECONDS = 10.0
 # A context has to last for this many readings before its settings are applied.
@@ -111,7 +111,7 @@ class Follower:
                 raise error
             self._table = ContextTable.read(self.file)
         if not self._away:
-            logger.warning("The table of revision %d stays in use: %s", self._table.revision, error)
+            logger.warning("the table stays in use", revision=self._table.revision, error=error)
         self._away = True
 
 

@@ -35,8 +35,8 @@ def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Clie
     run = shell.run("study", "create", study_file, "--load-if-exists")
     assert (run.returncode, run.stdout) == (0, f"{name}\n")
     assert run.stderr == (
-        f"Study {name} exists and keeps its own settings: "
-        "algorithm is 'random', not 'sobol'; max_trials is None, not 9.\n"
+        f"the study exists and keeps its own settings study={name} "
+        "differences=\"algorithm is 'random', not 'sobol'; max_trials is None, not 9\"\n"
     )
     assert shell.succeed("study", "create", study_file, "--name", name + "-2") == f"{name}-2\n"
 

@@ -74,7 +74,7 @@ def test_two_interrupts_cancel_the_jobs_and_the_same_command_continues(
         wait_for(lambda: len(slurm.run("squeue", "-h", "-t", "running").splitlines()) == 2, 240, "two jobs run")
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert any("Interrupted: waiting for 2 running trials" in line for line in process.stderr)
+        assert any("interrupted, waiting" in line and "running=2" in line for line in process.stderr)
         process.send_signal(signal.SIGINT)
         wait_for(lambda: process.poll() is not None, 120, "the command ends")
     finally:

@@ -1,18 +1,18 @@
 """Calls that create, find, list and delete studies."""
 
-import logging
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
 
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.connection.transport import Transport
+from trimtab._internal.logger import Logger
 from trimtab._internal.messages.spec import from_spec, to_spec
 from trimtab._internal.messages.status import to_study_states
 from trimtab._internal.study.held_trials import HeldTrials
 from trimtab.spec import StudySpec, StudyState
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 PAGE_SIZE = 200
 
@@ -32,7 +32,9 @@ class StudyCalls:
         )
         study = self._transport.call(self._stub.CreateStudy, request)
         if load_if_exists and (differences := spec.differences(from_spec(study.spec))):
-            logger.warning("Study %s exists and keeps its own settings: %s.", name, "; ".join(differences))
+            logger.warning(
+                "the study exists and keeps its own settings", study=name, differences="; ".join(differences)
+            )
         return study
 
     def parse_file(self, text: str, name: str) -> tuple[str | None, StudySpec]:

@@ -3,7 +3,6 @@
 It sends each call again as long as that can help (retries.py), and turns final failures into the errors of errors.py.
 """
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -17,12 +16,13 @@ from trimtab._gen import errordetails_pb2, identity_pb2_grpc, matching_pb2_grpc,
 from trimtab._internal.connection import retries, tracing, trust
 from trimtab._internal.connection.bearer import Bearer
 from trimtab._internal.connection.login import Login
+from trimtab._internal.logger import Logger
 from trimtab._internal.messages.structs import from_struct
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 Request = TypeVar("Request", bound="Message")
 Answer = TypeVar("Answer", bound="Message")
@@ -203,16 +203,18 @@ class Transport:
             raise failure from None  # gRPC's own error repeats this at great length
         wait = failure.data.get("retry_after_seconds")
         if isinstance(wait, int | float):
-            logger.warning("%s", text)
+            logger.warning("the service asks to wait, trying again", seconds=wait, error=text)
             if patience.sleep(wait):
                 return
             raise failure from None
         if patience.sleep():
             if patience.attempts == 1:
                 logger.warning(
-                    "The service at %s does not answer (%s); trying again for up to %.0f s.",
-                    self.address, text, self._retry_seconds,
-                )  # fmt: skip
+                    "the service does not answer, trying again",
+                    address=self.address,
+                    seconds=self._retry_seconds,
+                    error=text,
+                )
             return
         if isinstance(failure, errors.Insecure):
             raise failure from None

@@ -1,6 +1,5 @@
 """Ask for trials: wait for the algorithm without polling, and keep the trials that the client holds."""
 
-import logging
 import math
 import threading
 import time
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.connection import retries
 from trimtab._internal.connection.transport import Transport
+from trimtab._internal.logger import Logger
 from trimtab._internal.messages.values import to_duration
 from trimtab.errors import Conflict, OperationFailed, Timeout, TrimtabError
 
@@ -27,7 +27,7 @@ _REFUSALS = ("study_not_active", "budget_exhausted", "results_awaited")
 _WORKING = (pb.OPERATION_STATE_PENDING, pb.OPERATION_STATE_RUNNING, pb.OPERATION_STATE_STALE)
 
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class HeldTrials:
             if error.retryable:
                 return numbers
             # An older service has no such call; or the study was deleted, or the client closed.
-            logger.debug("The leases in study %s are not renewed any more: %s", self._study, error)
+            logger.debug("the leases are not renewed any more", study=self._study, error=error)
             return []
 
     def _request(

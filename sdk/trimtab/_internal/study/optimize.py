@@ -11,13 +11,14 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Protocol, TypeAlias
 
+from trimtab._internal.logger import Logger
 from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, TrimtabError
 from trimtab.progress import Progress
 from trimtab.space import Params
 from trimtab.spec import StudySpec, StudyStatus
 from trimtab.trial import Metrics, Trial
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 # After this many failures in a row, the function is probably broken. The rest of the budget is saved.
 FAILURES_IN_A_ROW = 10
@@ -124,7 +125,7 @@ class Run:
                 # Trials are left only after a second Ctrl-C or an exception from the user's own signal handler.
                 self._abandon()
         if self._failures > 1:
-            logger.warning("%d trials of study %s failed in this run.", self._failures, self._study.name)
+            logger.warning("trials failed in this run", study=self._study.name, failed=self._failures)
         if self._error is not None:
             raise self._error
 
@@ -143,8 +144,8 @@ class Run:
                         return
                     self._stop(KeyboardInterrupt())
                     logger.warning(
-                        "Interrupted: waiting for %d running trials to finish. Press Ctrl-C again to abandon them.",
-                        len(self._running),
+                        "interrupted, waiting for the running trials to finish; press Ctrl-C again to abandon them",
+                        running=len(self._running),
                     )
 
     def _stop(self, error: BaseException) -> None:
@@ -230,7 +231,9 @@ class Run:
             reported = self._settle(trial, metrics=metrics)
             if reported is not None and reported.state == "INFEASIBLE":
                 # A function that always returns NaN would otherwise use up the budget without a word.
-                logger.warning("Trial %d of study %s: %s", trial.number, self._study.name, reported.reason)
+                logger.warning(
+                    "trial is infeasible", study=self._study.name, trial=trial.number, reason=reported.reason
+                )
         except Infeasible as reason:
             reported = self._settle(trial, infeasible=str(reason) or "infeasible")
         except BaseException as failure:  # noqa: BLE001 - its trial must not stay open
@@ -269,10 +272,14 @@ class Run:
                 raise
         except Conflict as conflict:
             # A user has stopped it, or a second program with the same client_id has reported its result.
-            logger.warning("Trial %d of study %s: %s", trial.number, self._study.name, conflict)
+            logger.warning(
+                "the result of the trial is refused", study=self._study.name, trial=trial.number, error=conflict
+            )
             return trial
         except TrimtabError as error:
-            logger.warning("Reporting trial %d of study %s failed: %s", trial.number, self._study.name, error)
+            logger.warning(
+                "the result of the trial could not be reported", study=self._study.name, trial=trial.number, error=error
+            )
             self._stop(error)
         return None
 
@@ -294,10 +301,10 @@ class Run:
         # One traceback shows where the function is at fault. The trials keep the reasons of the others.
         logger.log(
             logging.WARNING if self._failures == 1 else logging.DEBUG,
-            "Trial %d of study %s failed: %s",
-            trial.number,
-            self._study.name,
-            _reason(error),
+            "trial failed",
+            study=self._study.name,
+            trial=trial.number,
+            error=_reason(error),
             exc_info=error,
         )
         if not isinstance(error, self._catch) or self._failures_in_a_row >= FAILURES_IN_A_ROW:

@@ -1,11 +1,11 @@
 """Calls about the results of a study: recommendation, verdicts, the table of contexts, prospects."""
 
-import logging
 from collections.abc import Mapping
 from threading import Lock, Thread
 from time import monotonic, sleep
 
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.logger import Logger
 from trimtab._internal.messages.results import (
     from_context_table,
     from_pareto_verdict,
@@ -18,7 +18,7 @@ from trimtab.errors import Conflict, NotFound, Timeout, TrimtabError
 from trimtab.method import ParetoVerdict, Recommendation, Verdict
 from trimtab.trial import Trial
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 # Between two looks at what a worker computes.
 _POLL_SECONDS = 0.5
@@ -98,7 +98,7 @@ class KeptTable:
         try:
             self._table = context_table(self._study)
         except TrimtabError as error:
-            logger.warning("The table of study %s could not be read again: %s", self._study.name, error)
+            logger.warning("the table could not be read again", study=self._study.name, error=error)
 
 
 def prospects(study: StudyHandle, timeout: float) -> dict[float, float]:

@@ -1,7 +1,6 @@
 """An Optuna study and the Trimtab study that holds its trials."""
 
 import hashlib
-import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from trimtab._internal.logger import Logger
 from trimtab.client import Client
 from trimtab.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from trimtab.integrations.foreign_names import parameter_name
@@ -18,7 +18,7 @@ from trimtab.space import Float, Int, Parameter, Params, Scalar
 from trimtab.study import Study
 from trimtab.trial import Trial
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 # The attribute of an Optuna trial that holds the number of its trial in the Trimtab study.
 TRIAL = "trimtab:trial"
@@ -73,7 +73,7 @@ class Link:
         assert study is not None
         found = study.ask()
         if not found:
-            logger.warning("The space of study %s is exhausted: its next trials are sampled at random.", study.name)
+            logger.warning("the space is exhausted, the next trials are sampled at random", study=study.name)
             return {}
         self._optuna._storage.set_trial_system_attr(trial._trial_id, TRIAL, found[0].number)
         params = found[0].params
@@ -201,7 +201,9 @@ class Link:
                     self.configuration(study, trial), request_id=self.request_id(trial), **self.result(study, trial)
                 )
         except InvalidInput as error:
-            logger.warning("Study %s cannot use trial %d of Optuna: %s", study.name, trial.number, error)
+            logger.warning(
+                "the study cannot use a trial of Optuna", study=study.name, optuna_trial=trial.number, error=error
+            )
 
     def end(self, study: Study, asked: Trial, trial: FrozenTrial) -> None:
         """Tell the result of a trial that was suggested."""

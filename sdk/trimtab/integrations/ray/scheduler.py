@@ -1,6 +1,5 @@
 """The scheduler of Ray Tune that connects any other one with a study."""
 
-import logging
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +9,7 @@ from ray import cloudpickle
 from ray.tune.result import DONE, TRAINING_ITERATION
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
+from trimtab._internal.logger import Logger
 from trimtab.errors import InvalidInput
 from trimtab.integrations.ray.search import RAYS_OWN, Result, TrimtabSearch
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
     from ray.tune.experiment import Trial as RayTrial
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 
 class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
@@ -94,7 +94,7 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
             error = cloudpickle.loads(Path(trial.pickled_error_file).read_bytes())
             self.search.note_error(trial.trial_id, getattr(error, "cause", error))
         except Exception as unreadable:  # noqa: BLE001  an unknown class, or no file
-            logger.debug("The error of Ray's trial %s cannot be read: %s", trial.trial_id, unreadable)
+            logger.debug("the error of a trial of Ray cannot be read", ray_trial=trial.trial_id, error=unreadable)
         self.scheduler.on_trial_error(tune_controller, trial)
 
     def on_trial_complete(self, tune_controller: "TuneController", trial: "RayTrial", result: Result) -> None:

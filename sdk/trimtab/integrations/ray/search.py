@@ -2,7 +2,6 @@
 
 import atexit
 import json
-import logging
 import math
 import re
 import sys
@@ -16,6 +15,7 @@ from ray.tune.result import AUTO_RESULT_KEYS, DONE, TIME_TOTAL_S, TRAINING_ITERA
 from ray.tune.search import Searcher
 from ray.tune.search.variant_generator import parse_spec_vars
 
+from trimtab._internal.logger import Logger
 from trimtab._internal.study.optimize import RESULTS_AWAITED
 from trimtab.client import Client
 from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, Timeout, TrimtabError
@@ -23,7 +23,7 @@ from trimtab.objective import Maximize
 from trimtab.study import Study
 from trimtab.trial import TrialState
 
-logger = logging.getLogger("trimtab")
+logger = Logger("trimtab")
 
 # Seconds that one call of `suggest` waits for the algorithm. Ray handles no results meanwhile, and calls again.
 ASK_SECONDS = 2.0
@@ -164,7 +164,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
             return self._no_trial(error)
         self._told_pause = self._is_asking = False
         if not trials:
-            logger.info("The space of study %s is exhausted.", self._name)
+            logger.info("the space is exhausted", study=self._name)
             return Searcher.FINISHED
         self._open[trial_id] = trials[0].number
         self._begin()
@@ -177,7 +177,9 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         """End a trial with its last result."""
         if trial_id not in self._open:
-            logger.warning("Ray's trial %s does not come from study %s; its result is ignored.", trial_id, self._name)
+            logger.warning(
+                "a trial of Ray is not of the study, its result is ignored", study=self._name, ray_trial=trial_id
+            )
             return
         try:
             if self._ended.get(trial_id) is not TrialState.PRUNED:
@@ -222,9 +224,9 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
                 try:
                     self.study.tell(number, failed=reported)
                 except Conflict as ended:
-                    logger.debug("Trial %d of study %s: %s", number, self._name, ended)
+                    logger.debug("the trial has already ended", study=self._name, trial=number, error=ended)
         except TrimtabError as error:
-            logger.error("Study %s: trials that no longer run may have stayed open: %s", self._name, error)
+            logger.error("trials that no longer run may have stayed open", study=self._name, error=error)
         self._open.clear()
         self._is_asking = False
 
@@ -327,9 +329,9 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
             try:
                 self.study.add_trial(params, metrics, request_id=f"{self.client_id}-{number}")
             except Conflict as over:
-                logger.warning("The result of Ray's trial %s comes too late: %s", trial_id, over)
+                logger.warning("a result comes too late", study=self._name, ray_trial=trial_id, error=over)
         else:
-            logger.info("Trial %d of study %s: %s", number, self._name, conflict)
+            logger.info("the trial has already ended", study=self._name, trial=number, error=conflict)
 
     def _no_trial(self, error: TrimtabError) -> Any:
         """Return Ray's answer to a refused ask, or raise the error if it is a real error."""
@@ -337,13 +339,13 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
             return None
         state = self.study.refresh()
         if error.code == "budget_exhausted" or state.state.finished:
-            logger.info("Study %s suggests no more trials: %s", self._name, error)
+            logger.info("the study suggests no more trials", study=self._name, reason=error)
             return Searcher.FINISHED
         if state.state != "PAUSED":
             raise error
         if not self._told_pause:
             self._told_pause = True
-            logger.warning("Study %s is paused: no trial starts until it is resumed.", self._name)
+            logger.warning("the study is paused, no trial starts until it is resumed", study=self._name)
         return None
 
     def _names(self) -> list[str]:
