@@ -134,7 +134,7 @@ class MatchingSettings:
     threshold: float
     """The least score of a match, from 0 to 1."""
     weights: Mapping[str, float]
-    """The weight of each field; the service divides them by their sum. Without any, the usual ones apply."""
+    """The weight of each field; the service divides them by their sum. Without any, the defaults apply."""
     night_from: int
     """The first hour of the night in UTC, from 0 to 23."""
     night_until: int

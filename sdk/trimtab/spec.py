@@ -55,7 +55,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class JobMetadata:
-    """The job that a study tunes, by which later jobs match its result. An empty field has its usual value."""
+    """The job that a study tunes, by which later jobs match its result. An empty field has its default."""
 
     user: str = ""
     """The user who submits it; empty: the study's creator."""
@@ -98,7 +98,7 @@ class StudySpec:
     trial_timeout: float | None = None
     """Without an execution: after this time another client gets a trial that has no result yet."""
     job: JobMetadata | None = None
-    """The job that the study tunes; None: the usual values."""
+    """The job that the study tunes; None: the defaults."""
     context: tuple[ContextVariable, ...] = ()
     """The parameters of the space that are observed with each trial and never chosen."""
 

@@ -1,1 +1,1 @@
-"""Search algorithms, called algorithms: given what was measured, which configurations to try next."""
+"""The algorithms, which suggest the next configurations to measure from the measurements so far."""

@@ -21,7 +21,7 @@ from service.tenancy.statements import Select
 
 MOST_SLOTS = 10_000
 MOST_COMPONENTS = 200
-# For labels, and for the agent's policy as it shows it.
+# The most labels, and the most rules of the policy that an agent shows; the longest text of each.
 MOST_TEXTS, LONGEST_TEXT = 100, 2000
 NO_POLICY: Mapping[str, str] = {}
 # A heartbeat writes "last seen" only when it is older than this: agents call far more often than people look.

@@ -125,7 +125,7 @@ def get_component(principal: Principal, name: str) -> Component:
 def best_settings(principal: Principal, name: str) -> list[Best]:
     """Return the best study for each application and objective, by application.
 
-    A proven gain precedes a provisional one, and that any other. Among equals the largest gain is the best.
+    A proven gain precedes a provisional one, which precedes any other. Among equals the largest gain is the best.
     """
     tuned = access.rows(Study, principal).filter(component=name, summary__gain__isnull=False)
     found: dict[tuple[str, str], tuple[int, Best]] = {}
@@ -161,7 +161,7 @@ def best_settings(principal: Principal, name: str) -> list[Best]:
 
 
 def _machines_of_agents(principal: Principal, name: str) -> set[str]:
-    """Return the machines on which the agents that offer a component now have last measured it, each of their nodes."""
+    """Return the machines on which each node of the agents that now offer a component has last measured it."""
     offering = [
         agent.name
         for agent in selectors.list_agents(principal)

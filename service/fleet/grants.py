@@ -53,9 +53,11 @@ class Grant:
 def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[str] = ()) -> list[Grant]:
     """Grant up to `count` trials that wait for an agent like this one; none when there is no work now.
 
-    Leases granted to it before and not listed in `held` come first: the answer was lost. While it holds one that has
-    expired it is given nothing: it is silent. Studies take turns, the one that waited longest first. A count of 0 asks
-    for lost answers alone. Raises InvalidInput, NotFound (`unknown_agent`).
+    Leases granted to it before and not listed in `held` come first: the answer was lost. While it holds an
+    expired lease, it counts as silent and gets nothing. Studies take turns, and the one that has waited longest is
+    first. With a count of 0, only grants whose answer was lost are returned.
+
+    Raises InvalidInput, NotFound (`unknown_agent`).
     """
     if not 0 <= count <= MOST_GRANTS:
         raise InvalidInput("count", count, f"0 to {MOST_GRANTS}")

@@ -90,7 +90,7 @@ def renew(
 def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
     """Return what `renew` would answer for leases that it has extended: leases to stop, and leases lost meanwhile.
 
-    Leases granted to the agent since then are looked at as well. An expired lease is not reported: this call may be
+    Leases granted to the agent since then are checked too. An expired lease is not reported: this call may be
     older than the agent's silence, and the next heartbeat may hold it again. Raises NotFound
     (`unknown_agent`).
     """
@@ -137,7 +137,7 @@ def _running(work: Work, lease: Lease) -> Trial | None:
 def _hold_again(principal: Principal, agent: Agent, leases: Sequence[str]) -> list[Lease]:
     """Hold leases again that expired while their agent was silent, if their trials still wait for another agent.
 
-    Returns them: the agent's runs go on.
+    Return these leases, whose runs go on.
     """
     ids = [lease for lease in map(to_id, leases) if lease is not None]
     if not ids:

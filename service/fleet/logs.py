@@ -20,8 +20,8 @@ LOG_TAIL_BYTES = 64 * 1024
 def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, data: bytes) -> int:
     """Append to the output of a trial at an offset in bytes. Return the offset for the next bytes.
 
-    Bytes that are there already are ignored; after a gap the answer says from where to send again. Where others are
-    there already, the trial's job was started again and the log begins again. Only the tail is kept. Raises
+    Bytes that are already stored are ignored. After a gap, the result says from where to send again. If other bytes are
+    stored at this offset, the trial's job was started again, and the log begins again. Only the tail is kept. Raises
     InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
     """
     if not 0 <= offset < 2**63:

@@ -9,14 +9,14 @@ from service.fleet.spaces import Version, check_any, check_values, versions
 from service.studies.specs import StudySpec
 from service.tenancy.principal import Principal
 
-# A list of names in an error is cut to so many characters.
+# A list of names in an error is cut to this number of characters.
 _LONGEST_LIST = 500
 
 
 def check_offer(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
     """Check that some agent's version of a study's component has all that the study names.
 
-    A study without a component passes, and one whose component no agent offers, because it cannot be checked.
+    A study without a component passes. So does a study whose component no agent offers, because it cannot be checked.
     `places`: as in `check_space`.
 
     Raises InvalidInput (`unknown_application`, `unknown_metric`, `outside_component`), by the version that an agent

@@ -51,7 +51,7 @@ def check_values(spec: StudySpec, offered: Sequence[Version], places: Mapping[st
 
 
 def check_any(offered: Iterable[T], check: Callable[[T], None]) -> None:
-    """Run a check on each version until one passes; none passes too. Raises the InvalidInput of the first."""
+    """Run a check on each version until one passes, if there are any. Raises the InvalidInput of the first."""
     refusal: InvalidInput | None = None
     for one in offered:
         try:

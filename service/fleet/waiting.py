@@ -1,4 +1,4 @@
-"""Why trials wait: no online agent offers what they need, or those that do are busy. Their place in the queue."""
+"""The reasons why trials wait (no online agent offers what they need, or all that do are busy), and their queue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from service.tenancy.principal import Principal
 # The number of studies in one sweep, latest change first, and the number of trials explained in each study.
 _MOST_STUDIES = 200
 _MOST_TRIALS = 100
-# A trial that has waited for so long says which agents are busy. A shorter wait is normal.
+# The reason of a trial that has waited for this many seconds names the busy agents. A shorter wait is normal.
 _USUAL_WAIT = timedelta(seconds=10)
 # The number of names in such a reason.
 _MOST_NAMES = 3

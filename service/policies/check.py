@@ -59,8 +59,8 @@ class CheckResult:
     """The result of the check over `n` trials: the `gain` as a share of the default's value, from `low` to `high`.
 
     All three are zero if too few trials worked. `default` is the median of the default's values in the objective's
-    unit; None without any, and in results that earlier versions have stored. `known`: enough trials worked.
-    `acceptable`: the best configuration met the outcome constraints in more than half of its runs.
+    unit; None without a value, and in results that earlier versions have stored. `known` says whether enough trials
+    worked, and `acceptable` whether the best configuration met the outcome constraints in more than half of its runs.
     """
 
     text: str
@@ -234,7 +234,7 @@ class FinalCheck:
         return [gain for gain in gains if gain is not None] or None
 
     def _is_narrow(self, sides: Sequence[Side], members: int) -> bool:
-        """Return whether all sides have as many values and no gain's interval is wider than it has to be."""
+        """Return whether all sides have the same number of values, and the interval of each gain is narrow enough."""
         default, *others = sides
         if any(len(side.values) != len(default.values) for side in others):
             return False

@@ -16,8 +16,8 @@ FloatArray = npt.NDArray[np.float64]
 def choose(values: FloatArray, default: FloatArray | None, most: int) -> list[int]:
     """Return the places of at most `most` members, the most valuable first.
 
-    The first members each add most hypervolume over the default. Then, while there is room, the best member in each
-    objective follows.
+    Each of the first members adds the most hypervolume over the default. Then, while there is room, the best member in
+    each objective follows.
 
     Args:
         values: [n, m] the members' values. Smaller is better.
@@ -44,10 +44,10 @@ def volume(gains: Sequence[Sequence[float]]) -> float:
 
 
 def _greedy(gains: FloatArray, most: int) -> list[int]:
-    """Return the places of the members, [n, m], that each add most volume to the ones before; none that adds nothing.
+    """Return the places of the members, [n, m], each of which adds the most volume to the earlier ones.
 
-    A member adds less volume the more others there are. What it has added to fewer members is therefore an upper bound,
-    and few volumes have to be computed.
+    A member that adds nothing is left out. A member adds less volume if there are more others. The volume that it has
+    added to fewer members is therefore an upper bound, and few volumes have to be computed.
     """
     bounds = np.where((gains > 0).all(axis=1), np.prod(np.maximum(gains, 0.0), axis=1), 0.0)
     chosen: list[int] = []

@@ -192,7 +192,7 @@ class _InTurn(Resampling):
 
 
 class Static(_InTurn):
-    """Measures each configuration n times [robert-2021, algorithm 6], whose printed `<= n` is one too many."""
+    """Measures each configuration n times [robert-2021, algorithm 6]. The printed `<= n` is once too often."""
 
     def wanted(self, one: Candidate) -> int:
         return int(self.number("n"))
@@ -275,7 +275,7 @@ def _unless_narrow(values: Sequence[float], share: float) -> int:
 class Closing(Resampling):
     """Measures the best configuration again in the last trials of the budget.
 
-    The best of many noisy values is one that luck has helped. With noise of 2 to 20 %, the value expected of a
+    Luck has helped the best of many noisy values. With noise of 2 to 20 %, the value expected of a
     configuration that was measured once was too good in 32 % of 600 simulated studies of `auto`
     (tests/benchmarks/coverage.py). The closing trials measure the best so far until it has `_ENOUGH` runs. If they show
     that another one is better, they go on with that one. When the best has enough, the default is measured again, from

@@ -25,7 +25,7 @@ from service.policies.noise import MAD, FloatArray, Scale, gain_interval, replic
 # Whether each unit of changes is kept.
 Kept = tuple[bool, ...]
 
-# A smaller configuration is offered if it keeps the gain but for this share.
+# A smaller configuration is offered if it loses at most this share of the gain.
 TOLERANCE = 0.1
 # Its interval must also exclude that it keeps less than this share.
 _AT_LEAST = 0.5
@@ -34,7 +34,7 @@ COMPARED = 8
 MOST_UNITS = 64
 # Random configurations from which the next one is chosen.
 _DRAWN = 128
-# A residual above so many standard deviations counts as if it were there [huber-1964].
+# A residual above this number of standard deviations counts as this number of them [huber-1964].
 _BEND = 1.5
 # The gain of the smaller configuration that the model predicts, as a share of the whole.
 _ENOUGH = 0.9
@@ -78,7 +78,7 @@ class Smallest:
 
     @property
     def is_enough(self) -> bool:
-        """Return whether it keeps the gain within the tolerance, and beyond doubt a gain of its own and half of it."""
+        """Return whether it keeps the gain within the tolerance, and certainly half of it and some gain."""
         return self.low > 0 and self.kept >= 1 - TOLERANCE and self.kept_low >= _AT_LEAST
 
 
@@ -86,7 +86,7 @@ class Changes:
     """The changes that lead from the default to the best configuration, as units that are kept or returned together.
 
     A unit is one parameter, or several neighbours if there are more than `most`. A parameter whose condition no longer
-    holds goes with its parent: it is no change of its own.
+    holds belongs to the change of its parent.
     """
 
     def __init__(self, space: Space, best: Configuration, most: int) -> None:

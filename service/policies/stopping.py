@@ -30,8 +30,8 @@ class History:
     An instance is not thread-safe; each caller has its own. FAILED trials, where the machine was at fault, and trials
     of the final check are left out. `trials` is the number of all others.
 
-    An iteration is a trial that the algorithm or a user has suggested. A replicate of a resampling policy is none,
-    because it only makes the value of an earlier iteration better known [robert-2021, section 5.3].
+    An iteration is a trial that the algorithm or a user has suggested. A replicate of a resampling policy is not
+    an iteration, because it only measures the value of an earlier one better [robert-2021, section 5.3].
 
     `unsettled` holds the keys of configurations that the resampling policy is about to measure again. Rules judge the
     iterations of all other configurations.

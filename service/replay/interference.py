@@ -28,7 +28,7 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Lognormal:
-    """Every run differs by five per cent."""
+    """Noise with a standard deviation of 5 % in every run."""
 
     truth: FloatArray
     deviation: float = 0.05
@@ -39,7 +39,7 @@ class Lognormal:
 
 @dataclass(frozen=True)
 class SharedCluster:
-    """Five per cent, and one run in ten 1.5 to 3 times slower."""
+    """Noise of 5 % in every run; one run in ten is also 1.5 to 3 times slower."""
 
     truth: FloatArray
     deviation: float = 0.05

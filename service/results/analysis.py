@@ -75,10 +75,10 @@ class ObjectiveProgress:
 
     `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. The interval
     from `gain_low` to `gain_high` contains the gain with a confidence of 95 %; None while nothing is known about the
-    noise, and with several objectives until a final check is over. The numbers are those of the verdict; with several
-    objectives, of the checked member of the Pareto set that is best in this one, and before the check those that a
-    model expects of the set's best. `noise` is a robust standard deviation
-    of one measurement; None if no configuration was measured twice.
+    noise, and with several objectives until a final check is over. The numbers are those of the verdict. With several
+    objectives they belong to the checked member of the Pareto set that is best in this one, and before the check they
+    are the expectation of a model for the best member. `noise` is a robust standard deviation of one measurement; None
+    if no configuration was measured twice.
     """
 
     metric: str
@@ -97,7 +97,8 @@ class Analysis:
     """The results of a study at a revision. `best` is one configuration, or the Pareto set.
 
     `recommendation` is the expected value of the best without the noise of single runs, and `verdict` what is known of
-    its gain; both are None with several objectives, and before the first result. The objective's numbers are theirs.
+    its gain; both are None with several objectives, and before the first result. The numbers of the objective come from
+    these two.
     `pareto_verdict` is the verdict of the final check with several objectives, and None before the check is over.
     `configurations` is the number of different configurations that were measured, and `space_size` the number in the
     space, None for a continuum. `behind` says that the study has changed since this analysis.
@@ -127,7 +128,7 @@ class _Memory:
     # A completed trial gets a new revision when more becomes known about it, such as its node. It counts once.
     numbers: set[int] = field(default_factory=set)
     doubtful: int = 0
-    # The next three are by the digest of the configuration.
+    # The keys of the next three are digests of configurations.
     completed: dict[str, list[TrialRecord]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
     # The revision of the study at the latest result of each configuration.

@@ -36,8 +36,8 @@ class Answer(StrEnum):
 class Runs:
     """The runs of the recommended configuration of a study.
 
-    `fair`: they are runs of its final check. Other runs include those for whose results the configuration was chosen,
-    and such runs are too good on average.
+    `fair` says whether they are runs of its final check. Other runs include those whose results led to the choice of
+    the configuration, and such runs are too good on average.
     """
 
     values: Sequence[float]
@@ -49,8 +49,9 @@ class Runs:
 class Better:
     """The gain of a study's result over that of `against`, as a share of the latter, and the `answer` that follows.
 
-    The interval from `low` to `high` holds together with those of the other studies of the comparison. `fair`: the runs
-    of both sides are of final checks. `same_machine`: no two different machines are known to have measured them.
+    The interval from `low` to `high` holds together with those of the other studies of the comparison. `fair` says
+    whether the runs of both sides are of final checks, and `same_machine` that no two machines are known to have
+    measured them.
     """
 
     study: str

@@ -76,7 +76,7 @@ def summarise(principal: Principal, study_id: int) -> None:
             ),
         )
         if analysis is not None and revision == study.revision == analysis.revision:
-            # The final check has settled its verdict already. Only here is a gain known that needed no check.
+            # The final check has already stored its verdict. A gain that needed no check is known only here.
             records.settle(principal, study, _proof(analysis.verdict))
         listen_notify.notify_lists(principal, "studies")
 

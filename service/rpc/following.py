@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from service.studies.listen_notify import CHECK_SECONDS, Subscription, listener
 
-# Followed tenants of one event loop. The one that was asked for longest ago is followed no more.
+# The most tenants that one event loop follows. Above it, the tenant without a match for the longest time is dropped.
 _MOST_TENANTS = 1000
 
 

@@ -50,7 +50,7 @@ FORWARDED_KEY = "x-forwarded-for"
 LOGGED = (("study", "study"), ("trial", "trial"), ("lease", "lease"), ("agent", "agent_id"))
 # Requests whose `name` is a study's.
 NAMES_STUDY = ("CreateStudyRequest", "GetStudyRequest", "UpdateStudyStateRequest", "DeleteStudyRequest")
-# Health of gRPC itself needs no token. Reflection needs any.
+# The health check of gRPC needs no token. Reflection accepts every valid token.
 HEALTH, REFLECTION = "/grpc.health.", "/grpc.reflection."
 
 # Agents make these calls all the time, mostly without a result. Their spans are wanted only if the caller has a trace.
@@ -321,7 +321,7 @@ class _Call:
         self.status = grpc.StatusCode.OK
 
     def trace(self) -> None:
-        """Begin the span of the call, in the trace of its caller. A caller without a token gets none."""
+        """Begin the span of the call, in the trace of its caller. Without a token there is no span."""
         if not tracing.is_on():
             return
         given = next(

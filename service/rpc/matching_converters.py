@@ -33,7 +33,7 @@ DECISIONS = _names(dict(matching_pb2.Decision.items()), "DECISION_")
 
 
 def submission_of(field: str, message: matching_pb2.Job) -> Submission:
-    """Return a job. Without a time it is submitted now, and without a number of nodes on one. Raises InvalidInput."""
+    """Return a job. By default its time is now, and its number of nodes is 1. Raises InvalidInput."""
     job = Job(
         user=message.user,
         name=message.name,

@@ -49,9 +49,9 @@ OPTIONS = (
     # Requests between the two limits get a typed error (admission.py). Larger requests are not read.
     ("grpc.max_receive_message_length", 2 * MAX_REQUEST_BYTES),
     ("grpc.max_concurrent_streams", 1000),
-    # Seconds in the queue of calls; by default 30. A call of a client that has given up leaves it by itself.
+    # The most seconds in the queue of calls; gRPC's default is 30. If a client gives up, its call leaves the queue.
     ("grpc.server_max_unrequested_time_in_server", 300),
-    # This finds dead clients of long calls, and allows clients to find a dead server as often.
+    # Pings find dead clients of long calls. The last option allows clients to find a dead server in the same way.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -133,7 +133,7 @@ async def serve_until(
             ("grpc.server.max_pending_requests", settings.TRIMTAB_GRPC_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", settings.TRIMTAB_GRPC_CALLS),
         ),
-        # Beyond it gRPC answers RESOURCE_EXHAUSTED.
+        # gRPC refuses further calls with RESOURCE_EXHAUSTED.
         maximum_concurrent_rpcs=settings.TRIMTAB_GRPC_CALLS,
     )
     tuning_pb2_grpc.add_TuningServiceServicer_to_server(TuningServicer(threads, waits), server)

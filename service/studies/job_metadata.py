@@ -42,7 +42,7 @@ def _nodes(field: str, value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class JobMetadata:
-    """The job that a study tunes. A field that is left out has its usual value."""
+    """The job that a study tunes. A field that is left out has its default."""
 
     user: str = key(
         _text(LONGEST_NAME),

@@ -31,8 +31,8 @@ def check_study(
     one changes nothing.
 
     Args:
-        settings: `width`, `max_trials`, `level` and `effects`; those left out are the ones of the study's spec, or the
-            usual ones.
+        settings: `width`, `max_trials`, `level` and `effects`; one that is left out has the value of the
+            study's spec, or else its default.
 
     Raises InvalidInput, NotFound, Conflict (`search_not_over`, `check_under_way`, `invalid_step`).
     """

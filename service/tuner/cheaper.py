@@ -1,12 +1,12 @@
 """Cheaper runs: trials in a context that costs less, from which the algorithm learns for the context that counts.
 
 The default is measured in each cheaper context first, if there is one. From then on, at most half of the time goes to
-cheaper runs. While it is less, the algorithm suggests a configuration for the context that counts, and it is measured
-in the context where a run tells the most about its value there for each second, which may be the context that counts; a
-context in which nothing was measured comes first, because its cost is not known. Otherwise the configuration with the
-best prediction, of those that were measured in cheaper runs alone and probably work, is measured in the context that
-counts, if it seems better than what was measured there. [kandasamy-2017, section 3] also chooses the configuration
-first and then the cheapest run that tells something.
+cheaper runs. While their share is less, the algorithm suggests a configuration for the context that counts. The study
+measures it in the context where a second of running time tells the most about its value in the context that counts,
+which may be that context itself. A context without measurements comes first, because its cost is not known. Otherwise
+the study looks at the configurations that were measured in cheaper runs alone and probably work. It measures the one
+with the best prediction in the context that counts, if it seems better than the ones that were measured there.
+[kandasamy-2017, section 3] also chooses the configuration first and then the cheapest run that tells something.
 
 A cheaper context in which no configuration works is given up. Measurements that users add teach the algorithm, but the
 study has spent no time on them.
@@ -70,7 +70,7 @@ class Trials:
 
 
 class Cheaper:
-    """The choice between a context and its cheaper ones, from the trials that `plus` takes."""
+    """The choice between a context and its cheaper ones. It follows from the trials that `plus` adds."""
 
     def __init__(self, problem: Problem, context: Configuration) -> None:
         self._problem, self._context = problem, context
@@ -78,7 +78,7 @@ class Cheaper:
         self._trials = {context_key(one): Trials() for one in (context, *self._cheaper)}
 
     def plus(self, trials: Sequence[TrialRecord]) -> Cheaper:
-        """Return the choice with account of further trials, of any context."""
+        """Return the choice after further trials, in any context."""
         found: dict[Any, list[TrialRecord]] = {}
         for trial in trials:
             name = context_key(self._problem.context.of(trial.configuration))
@@ -147,7 +147,7 @@ class Cheaper:
         return self._trials[context_key(context)]
 
     def _cost(self, context: Configuration) -> float:
-        """Return the median running time in a context; as long as it is not known, that where it counts, or 1."""
+        """Return the median running time in a context; while it is unknown, that of the context that counts, or 1."""
         own = self._of(self._context).cost or 1.0
         return self._of(context).cost or own
 

@@ -77,7 +77,7 @@ class ContextualTuner(Tuner):
 
     def limit(self, budget: int | None) -> None:
         self._budget = budget
-        # Trials outside of the table, such as cheaper ones, are no part of what its contexts share, nor will they be.
+        # Trials outside of the table, such as cheaper ones, never belong to the trials that its contexts share.
         if budget is not None and self._outside:
             budget = budget * self._inside // (self._inside + self._outside)
         for part in self._parts.values():
@@ -171,7 +171,7 @@ class ContextualTuner(Tuner):
         return found
 
     def stop(self, seconds: float, node_hours: float) -> str | None:
-        """Return the reason to end the search: the stopping rule has one in every context."""
+        """Return the reason to end the search, once the stopping rule has one in every context; None before."""
         reasons = [part.stop(seconds, node_hours) for part in self._parts.values()]
         return next(iter(reasons)) if all(reasons) else None
 
@@ -188,7 +188,7 @@ class ContextualTuner(Tuner):
         *,
         is_given: bool,
     ) -> tuple[Suggestion | None, int]:
-        """Return the next measurement and the cursor after it. If the context `is_given`, none is in a cheaper one."""
+        """Return the next measurement and the cursor after it; in no cheaper context if the context `is_given`."""
         part = self._parts.get(context_key(context))
         if part is not None:
             mine = self._of(context, waiting)

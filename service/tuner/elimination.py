@@ -37,7 +37,7 @@ _MOST_NAMES = 10
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The part that runs: screening, the comparison of the units `keep` with all, or none any more.
+    """The present part: the screening, the comparison of the units `keep` with all units, or the end.
 
     `first` and `since` are the numbers of the first trial of the screening and of this comparison. `smallest` is the
     smallest configuration so far, and `found` and `trials` are the result.
@@ -103,9 +103,9 @@ class Effects:
 
 @dataclass(frozen=True)
 class Elimination:
-    """The question for one study and its best configuration. `open`: trials that wait for a result.
+    """The search for the changes that matter, for one study and its best configuration.
 
-    `checked` is the result of the check before it.
+    `open` are the trials that wait for a result, and `checked` is the result of the final check that precedes this.
     """
 
     problem: Problem
@@ -118,12 +118,12 @@ class Elimination:
 
     @cached_property
     def changes(self) -> Changes:
-        """The changes, as so many units that the runs of the screening can separate them."""
+        """The changes, in few enough units for the runs of the screening to separate them."""
         most = screened(MOST_UNITS + 1, self.policy.effects) - 1 if self.policy.effects else 1
         return Changes(self.problem.space, self.best, most)
 
     def begin(self, number: int) -> State | None:
-        """Return the state at the beginning, with the number of the next trial; None if nothing is asked.
+        """Return the state at the beginning, with the number of the next trial; None if there is nothing to find.
 
         A single change carries the whole gain, so no trial is needed.
         """
@@ -143,8 +143,8 @@ class Elimination:
     def advance(self, state: State, number: int) -> State:
         """Return the state after the last trial of a part has finished. `number`: the next trial's.
 
-        A comparison that was lost is followed by one with more changes. After one that was won, the changes that matter
-        beyond doubt are tried alone, if they are fewer.
+        If the smaller configuration loses a comparison, the next one has more changes. If it wins, the changes that
+        certainly matter are compared alone, if they are fewer.
         """
         keep, left = state.keep, self.policy.effects - self._begun(state.first)
         screening = Screening.of(self._runs(state))
@@ -195,7 +195,7 @@ class Elimination:
         most = COMPARED
         if len(done) >= COMPARED and not waiting:
             found = self._compared(state, keep)
-            # It goes on while it is open whether the loss is within the tolerance.
+            # The comparison goes on until its values show whether the loss is within the tolerance.
             most = len(done) + 2 * (found is None or (not found.is_enough and found.kept_high >= 1 - TOLERANCE))
         begun = len(done) + len(waiting)
         ahead = min(most - begun, self.policy.effects - self._begun(state.first))
@@ -249,7 +249,7 @@ class Elimination:
 
 
 def describe(state: State, problem: Problem, best: Configuration, level: float) -> Effects:
-    """Return the answer in the words and numbers that everyone is shown. `best`: the configuration of the check."""
+    """Return the result in the words and numbers that all readers see. `best`: the configuration of the check."""
     space = problem.space
     default = space.default()
     parameters = tuple(

@@ -306,7 +306,7 @@ class Tuner:
     def elimination(
         self, best: Configuration, checked: CheckResult, policy: FinalCheck, pending: Sequence[TrialRecord] = ()
     ) -> Elimination:
-        """Return the question which changes carry the gain that the final check of `best` has proven."""
+        """Return the part of the final check that finds which changes cause the proven gain of `best`."""
         return Elimination(self.problem, policy, self.method.seed, best, checked, self._finished, pending)
 
     def stop(self, seconds: float, node_hours: float) -> str | None:

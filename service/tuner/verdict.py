@@ -34,7 +34,7 @@ class Level(StrEnum):
 class Finding(StrEnum):
     """The sentence of a verdict as a code, for readers in other languages: the verdict's numbers complete it.
 
-    Its last three say why there is no interval, and BREAKS_CONSTRAINT that the gain may not be used.
+    The last three codes say why there is no interval. BREAKS_CONSTRAINT says that the gain may not be used.
     """
 
     BETTER = "better"

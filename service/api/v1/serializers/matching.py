@@ -234,7 +234,7 @@ class MatchingSettingsSerializer(serializers.Serializer[Any]):
     night_from = serializers.IntegerField(help_text="First hour of the night in UTC.")
     night_until = serializers.IntegerField(help_text="Hour at which the night ends.")
     is_own = serializers.BooleanField(
-        help_text="Whether they were set for this name. False: the settings of all other clusters, or the usual ones."
+        help_text="Whether they were set for this name. False: the settings of all other clusters, or the defaults."
     )
     clusters = serializers.ListField(
         child=serializers.CharField(allow_blank=True),
@@ -257,7 +257,7 @@ class UpdateMatchingSettingsSerializer(Input):
     threshold = serializers.FloatField()
     weights = MetricsField(
         help_text="Weights of user, name, program, path, options, second, minute, hour, day, weekday, night and nodes. "
-        "One that is left out is 0; without any, the usual ones apply."
+        "One that is left out is 0; without any, the defaults apply."
     )
     night_from = serializers.IntegerField()
     night_until = serializers.IntegerField()

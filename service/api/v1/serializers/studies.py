@@ -581,7 +581,7 @@ class BudgetInputSerializer(Input):
 
 
 class CheckInputSerializer(Input):
-    """The settings of a new final check. A missing field has the value of the study's spec, or the usual one."""
+    """The settings of a new final check. A missing field has the value of the study's spec, or else its default."""
 
     width = serializers.FloatField(
         allow_null=True, required=False, help_text="Width of the interval, as a share of the default's value."
