@@ -1,6 +1,5 @@
 """The command `trimtab-service`: it runs the whole service on one machine (`up`), or one of its processes."""
 
-import logging
 import math
 import os
 import sys
@@ -15,8 +14,11 @@ import typer
 from service.backups import DataDir, backup, data_folder, restore
 from service.doctor.command import doctor
 from service.keycloak.command import app as keycloak
+from service.logger import Logger
 from service.operating import app as tenants
 from service.replay.cli import replay
+
+logger = Logger(__name__)
 
 app = typer.Typer(
     name="trimtab-service",
@@ -206,7 +208,7 @@ def _set_up_service(process: str) -> None:
             faults = protection.faults()
             break
         except OperationalError as error:
-            logging.getLogger(__name__).warning("waiting for the database: %s", error)
+            logger.warning("waiting for the database", error=error)
             time.sleep(1)
     connections.close_all()
     if faults:
@@ -362,7 +364,7 @@ def _schedule() -> None:
         # memory: a file would be in the current folder, and a kill could damage it.
         Service(celery_app, max_interval=1, scheduler_cls=Scheduler).start()
     except Exception:
-        logging.getLogger(__name__).exception("the schedule of periodic tasks failed")
+        logger.exception("the schedule of periodic tasks failed")
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Find words that docs/style.md forbids, and sentences and lines of Markdown that are too long.
+"""Find words that docs/style.md forbids, too long sentences and lines of Markdown, and log calls without fields.
 
 The check of words reads Markdown, docstrings, comments and texts for users in the files that git tracks. It
 prints one line for each finding and exits with status 1 if there is one.
@@ -6,6 +6,7 @@ prints one line for each finding and exits with status 1 if there is one.
     python deploy/checkout/check_words.py [PATH ...]     # without a path: every tracked file
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -60,6 +61,12 @@ ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
 ALONE = re.compile(r"\s*[|#]")  # a heading or a row of a table
 # A sentence ends with a mark before a space, but not with an abbreviation.
 END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bal)(?<!\betc)[.!?][\"')\]*_]*\s+")
+# log calls: where they take fields, their names, texts that begin with a name, and the keys of a line in JSON
+LOGGING = ("service/", "sdk/", "agents/trimtab_", "demo/")
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+LOGS = re.compile(r"\blogg(?:er|ing)\b")
+NAMES = re.compile(r"(?:Slurm|Ray|OpenTelemetry|PostgreSQL)\b")
+KEYS = {"time", "level", "logger", "message", "process", "msg"}
 SUFFIXES = {".py", ".md", ".ts", ".tsx", ".c", ".h", ".proto", ".lua", ".sh", ".yaml", ".yml", ".toml"}
 
 
@@ -138,6 +145,27 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
             begin = end
 
 
+def log_findings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line numbers of log calls that are not one constant text with fields, and what is wrong there."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("logging.getLogger("):
+            yield node.lineno, "use the class Logger of logger.py"
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS):
+            continue
+        source = ast.unparse(node.func.value)
+        if source.startswith("logging"):
+            yield node.lineno, f"{source}.{node.func.attr}: use the class Logger of logger.py"
+        elif source == "logger":
+            texts = node.args[1:] if node.func.attr == "log" else node.args
+            said = texts[0].value if len(texts) == 1 and isinstance(texts[0], ast.Constant) else None
+            if not isinstance(said, str) or "%" in said:
+                yield node.lineno, "a log call has one constant text; give the values as keyword arguments"
+            elif said.endswith(".") or not (said[:1].islower() or NAMES.match(said)):
+                yield node.lineno, "the text of a log call begins in lower case and has no full stop"
+            for name in sorted(KEYS & {keyword.arg or "" for keyword in node.keywords}):
+                yield node.lineno, f'no field of a log call may be called "{name}"'
+
+
 def findings(path: Path, name: str) -> Iterator[tuple[int, str]]:
     """Yield line numbers and what is wrong there."""
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -156,6 +184,8 @@ def findings(path: Path, name: str) -> Iterator[tuple[int, str]]:
                     text.count("\n", 0, match.start()) + 1,
                     f'the docstring begins with "{match[1]}"',
                 )
+    if path.suffix == ".py" and name.startswith(LOGGING) and LOGS.search(text):
+        yield from log_findings(text)
     # tokenizing is slow, and most files have none of the words
     if WORDS.search(text):
         allowed = [phrase for folder, phrase in EXCEPTIONS if name.startswith(folder)]

@@ -8,13 +8,13 @@ The entry point's name is the algorithm's name, and its value is an `Entry`. In 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from importlib.metadata import EntryPoint, entry_points
 
 from service.algorithms.entry import Entry
+from service.logger import Logger
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 GROUP = "trimtab.algorithms"
 
@@ -33,7 +33,7 @@ def installed(taken: Collection[str]) -> dict[str, Entry]:
             entry, reason = _loaded(point)
         if entry is None:
             package = "?" if point.dist is None else point.dist.name
-            log.warning("The algorithm %s of the package %s is left out: %s.", point.name, package, reason)
+            logger.warning("an algorithm is left out", algorithm=point.name, package=package, reason=reason)
         else:
             found[point.name] = entry
     return found

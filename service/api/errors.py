@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -27,6 +26,7 @@ from service.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.logger import Logger
 from service.platform import error_pages, log_context, tracing
 from service.tenancy.outages import unavailable
 
@@ -54,7 +54,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
 }
 SIGN_IN_HEADERS = {"WWW-Authenticate": 'Bearer realm="trimtab"'}
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 class MalformedRequest(InvalidInput):
@@ -98,13 +98,13 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
     if isinstance(error, SuspiciousOperation | BadRequest):
         return MalformedRequest("malformed_request", str(error) or "The request is not well-formed.")
     if isinstance(error, OperationalError | InterfaceError):
-        logger.warning("the database failed: %s", error)
+        logger.warning("the database failed", error=error)
         return unavailable(error)
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return MalformedRequest("invalid_argument", str(error).splitlines()[0])
     reference = log_context.request()
-    logger.error("a request failed unexpectedly, reference %s", reference, exc_info=error)
+    logger.error("a request failed unexpectedly", reference=reference, exc_info=error)
     return Internal(
         "internal",
         f"The service failed unexpectedly. Its log explains the error under reference {reference}.",

@@ -7,6 +7,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
+from service.logger import Message
 from service.platform import log_context, tracing
 
 HIDDEN = "***"
@@ -36,8 +37,13 @@ def _fields() -> dict[str, object]:
     return {**log_context.fields(), **({"trace": trace} if trace else {})}
 
 
+def _plain(value: object) -> object:
+    """Return a field's value for JSON: a number or a text without secrets."""
+    return value if isinstance(value, int | float) else without_secrets(str(value))
+
+
 class Line(logging.Formatter):
-    """Text for people: time, level, logger, message, and the fields of the log context."""
+    """Text for people: time, level, logger, message with its own fields, and the fields of the log context."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -55,17 +61,22 @@ class Line(logging.Formatter):
 
 
 class Json(logging.Formatter):
-    """JSON for programs: time, level, logger, message, process, error (a traceback), trace, request, tenant, ..."""
+    """JSON for programs: time, level, logger, message, process, the fields of the log context and of the call, error.
+
+    With a traceback, `error` is the traceback.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
+        said = record.msg if isinstance(record.msg, Message) else Message(record.getMessage(), {})
         content: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": without_secrets(record.getMessage()),
+            "message": without_secrets(said.text),
             "process": record.process,
             **_fields(),
+            **{name: _plain(value) for name, value in said.fields.items()},
         }
         if record.exc_info:
             content["error"] = without_secrets(self.formatException(record.exc_info))

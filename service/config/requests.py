@@ -10,13 +10,14 @@ from inspect import iscoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
+from service.logger import Logger
 from service.platform import log_context
 
 HEADER = "X-Request-ID"
 # Machines request these paths every few seconds, so their lines would hide the others.
 QUIET = ("/healthz", "/readyz", "/metrics")
 
-logger = logging.getLogger("service.requests")
+logger = Logger("service.requests")
 
 Respond = Callable[[HttpRequest], HttpResponseBase]
 RespondAsync = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
@@ -51,5 +52,12 @@ def _done(request: HttpRequest, response: HttpResponseBase, name: str, started: 
     # Only the path is logged: a query may contain a login code.
     level = logging.DEBUG if request.path in QUIET else logging.INFO
     milliseconds = (time.perf_counter() - started) * 1000
-    logger.log(level, "%s %s %d %.1f ms", request.method, request.path, response.status_code, milliseconds)
+    logger.log(
+        level,
+        "request answered",
+        method=request.method,
+        path=request.path,
+        status=response.status_code,
+        milliseconds=round(milliseconds, 1),
+    )
     return response

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 import urllib.request
@@ -13,8 +12,9 @@ from typing import Any
 import jwt
 
 from service.core.errors import Unauthenticated, Unavailable
+from service.logger import Logger
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # A background thread fetches the keys again after this time, so that a withdrawn key becomes invalid.
 REFRESH_SECONDS = 300.0
@@ -85,7 +85,7 @@ class Keys:
         try:
             keys = self._fetch()
         except Exception as error:  # noqa: BLE001 - the last known keys stay in use whatever the error
-            logger.warning("the identity provider's keys could not be fetched: %s", error)
+            logger.warning("the identity provider's keys could not be fetched", error=error)
         else:
             # This order matters: a call that misses its key among the new ones reports `unknown_key`.
             self._fetched = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from django.db.models.functions import Now
 from service.core.errors import InvalidInput, NotFound, shorten
 from service.core.lifecycle import StudyState
 from service.core.space import Configuration
+from service.logger import Logger
 from service.matching import ledger, origin
 from service.matching.models import Cause, Record, State
 from service.matching.models.record import LONGEST_REASON
@@ -43,7 +43,7 @@ COLUMNS: Mapping[str, Column] = {
     "written": Column(F("created_at"), "time"),
 }
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> 
     if not _make_room(principal):
         most = tenants.limits_of(principal.tenant_id).matching_records
         reason = f"The tenant has {most} active records, which is its limit. Withdraw some, or raise the limit."
-        log.warning("the proven gain of study %s gets no record: %s", study.name, reason)
+        logger.warning("a proven gain gets no record", study=study.name, reason=reason)
         audit.record(principal, "record.refuse", f"study/{study.name}", {"reason": reason})
         return
     job = origin.job_of(principal, study, proof.configuration)

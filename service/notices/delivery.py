@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
 from datetime import timedelta
 from smtplib import SMTPException
@@ -13,6 +12,7 @@ from django.core.mail import EmailMessage
 from django.db.models.functions import Now
 
 from service.core.errors import shorten
+from service.logger import Logger
 from service.notices import messages, webhook
 from service.notices.models import Delivery, DeliveryState, Kind, Medium, Notice
 from service.notices.webhook import NotDelivered
@@ -32,7 +32,7 @@ _TITLES = {
     Kind.TEST: "Test of a channel",
 }
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def deliver(tenant_id: int, delivery_id: int) -> None:
@@ -56,7 +56,7 @@ def deliver(tenant_id: int, delivery_id: int) -> None:
         over = failure.lasting or delivery.attempts >= MOST_ATTEMPTS
         changes = {"state": DeliveryState.FAILED, "finished_at": Now()} if over else {}
         mine.update(status=failure.status, error=shorten(failure.reason, _LONGEST_ERROR), **changes)
-        log.info("delivery %d was not successful: %s", delivery.pk, failure.reason)
+        logger.info("a delivery was not successful", delivery=delivery.pk, reason=failure.reason)
     else:
         mine.update(state=DeliveryState.DELIVERED, status=status, error="", finished_at=Now())
 

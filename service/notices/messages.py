@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
 from celery import current_app
 from django.db import transaction
 
+from service.logger import Logger
+
 DELIVER = "service.workers.tasks.deliver_notice"
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def send_on_commit(tenant_id: int, delivery_id: int) -> None:
@@ -22,4 +22,4 @@ def send(tenant_id: int, delivery_id: int) -> None:
     try:
         current_app.send_task(DELIVER, args=[tenant_id, delivery_id], ignore_result=True, retry=False)
     except Exception:  # each transport has its own errors, and none of them may fail the caller's request
-        log.warning("the message of delivery %d could not be sent; the sweep will send it", delivery_id, exc_info=True)
+        logger.warning("the message could not be sent, a sweep sends it later", delivery=delivery_id, exc_info=True)

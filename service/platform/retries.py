@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from service.logger import Logger
 
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.2
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def retry_until(
@@ -31,5 +32,5 @@ def retry_until(
             recover()
             if time.monotonic() > end:
                 raise
-            logger.warning("a step is repeated after an error: %s", error)
+            logger.warning("a step is repeated after an error", error=error)
             time.sleep(PAUSE_SECONDS)

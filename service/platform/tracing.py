@@ -6,11 +6,11 @@ work). A trace refers to another process by a text, the W3C's `traceparent`, whi
 
 from __future__ import annotations
 
-import logging
 import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from service.logger import Logger
 from service.platform.trace_interface import HEADER, LENGTH, End, KindOf
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 _NOTHING: AbstractContextManager[None] = nullcontext()
 _traces: Traces | None = None
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def wanted() -> bool:
@@ -47,17 +47,17 @@ def start(process: str, per_second: int, kind_of: KindOf) -> None:
         return
     protocol = _first(PROTOCOLS) or "grpc"
     if protocol != "grpc":
-        logger.warning("there are no traces: the protocol %r is not supported. Use grpc, port 4317.", protocol)
+        logger.warning("there are no traces, the protocol is not supported: use grpc, port 4317", protocol=protocol)
         return
     try:
         from service.platform.spans import Traces
     except ModuleNotFoundError as error:
-        logger.warning("there are no traces: %s. Install trimtab-service[tracing].", error)
+        logger.warning("there are no traces: install trimtab-service[tracing]", error=error)
         return
     try:
         _traces = Traces(process, per_second, kind_of)
     except Exception:  # a value that OpenTelemetry refuses
-        logger.warning("there are no traces: OpenTelemetry cannot be set up", exc_info=True)
+        logger.warning("there are no traces, OpenTelemetry cannot be set up", exc_info=True)
 
 
 def is_on() -> bool:

@@ -7,7 +7,6 @@ costs only time: a reader that still waits requests it again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -19,6 +18,7 @@ from service.core.lifecycle import StudyState, TrialState
 from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.trial import TrialRecord
+from service.logger import Logger
 from service.results.models import StudyInsight
 from service.studies import change
 from service.studies.models import Study, Trial
@@ -38,7 +38,7 @@ _LOST = timedelta(seconds=120)
 # The most trials that a forest learns from.
 _MOST_READ = 10_000
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def read(principal: Principal, study: Study) -> StudyInsight:
@@ -89,7 +89,7 @@ def compute(tenant_id: int, study_id: int) -> None:
                 computed = _insight(tuner, tuner.predict, shares, prospects)
         changes["data"] = asdict(computed)
     except Exception as reason:  # every error of the forest or the algorithm is reported to the reader
-        log.exception("The insight of study %s failed", study.name)
+        logger.exception("the insight failed", study=study.name)
         changes["error"] = topup.describe(reason)
     access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
 

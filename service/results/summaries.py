@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 
 from service.core.context import context_words
+from service.logger import Logger
 from service.matching import records
 from service.results.analysis import Analysis, analyse
 from service.studies import listen_notify
@@ -24,7 +24,7 @@ from service.tuner.verdict import ContextRow, Level, Verdict
 _MOST = 500
 _SECONDS = 0.5
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def refresh() -> None:
@@ -49,7 +49,7 @@ def summarise(principal: Principal, study_id: int) -> None:
         raise
     except Exception:
         # One study that cannot be analysed must not stop the sweep.
-        log.exception("Study %s of tenant %d cannot be summarised", study.name, study.tenant_id)
+        logger.exception("a study cannot be summarised", study=study.name, tenant=study.tenant_id)
         analysis = None
     if analysis is not None and analysis.behind:
         # A later sweep writes the summary: its numbers must belong to its revision.

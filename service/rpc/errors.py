@@ -1,6 +1,5 @@
 """Translate every exception to one gRPC status with a typed ErrorDetail. No other module does this."""
 
-import logging
 from collections.abc import Mapping
 
 import grpc
@@ -21,10 +20,11 @@ from service.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.logger import Logger
 from service.platform import error_pages, log_context, tracing
 from service.tenancy.outages import unavailable
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 STATUS_OF_KIND: Mapping[type[TrimtabError], grpc.StatusCode] = {
     InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
@@ -50,13 +50,13 @@ def translate(error: Exception, method: str) -> TrimtabError:
     if isinstance(error, TrimtabError):
         return error
     if isinstance(error, (OperationalError, InterfaceError)):
-        logger.warning("%s: the database failed: %s", method, error)
+        logger.warning("the database failed", method=method, error=error)
         return unavailable(error)
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return InvalidInput("request", str(error).splitlines()[0], "text without NUL characters, numbers in range")
     reference = log_context.request()
-    logger.error("%s failed unexpectedly, reference %s", method, reference, exc_info=error)
+    logger.error("a call failed unexpectedly", method=method, reference=reference, exc_info=error)
     return Internal(
         "internal", f"The service failed unexpectedly. Its log explains the error under reference {reference}.",
         reference=reference,

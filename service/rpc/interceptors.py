@@ -22,6 +22,7 @@ from prometheus_client import Counter, Histogram
 from service.core.errors import InvalidInput
 from service.identity import enrolment
 from service.identity.principals import authenticate_header, remembered_header
+from service.logger import Logger
 from service.platform import log_context, tracing
 from service.platform.addresses import within
 from service.platform.admission import Caller
@@ -41,7 +42,7 @@ from service.tenancy.principal import Principal
 # Generic for the type checker alone.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 TENANT_KEY = "trimtab-tenant"
 REQUEST_KEY = "x-request-id"
@@ -351,7 +352,8 @@ class _Call:
         # There are too many asks and tells for a line each. TRIMTAB_LOG_LEVEL=DEBUG writes them.
         level = logging.DEBUG if self.status is grpc.StatusCode.OK else logging.INFO
         if logger.isEnabledFor(level):
-            logger.log(level, "%s %s %.1f ms", self._method, self.status.name, seconds * 1000)
+            milliseconds = round(seconds * 1000, 1)
+            logger.log(level, "call answered", method=self._method, status=self.status.name, milliseconds=milliseconds)
 
 
 @cache

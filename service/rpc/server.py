@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -23,6 +22,7 @@ from service._gen import (
     tuning_pb2,
     tuning_pb2_grpc,
 )
+from service.logger import Logger
 from service.rpc.admission import MAX_REQUEST_BYTES
 from service.rpc.held_calls import Waits
 from service.rpc.interceptors import Authentication, Boundary
@@ -35,7 +35,7 @@ from service.rpc.tls import TlsError, TlsFiles
 from service.studies.listen_notify import listener
 from service.tenancy import access
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 GRACE_SECONDS = 2.0
 HEALTH_SECONDS = 5.0
@@ -150,7 +150,7 @@ async def serve_until(
     await server.start()
     await _set_health(health_servicer, health_pb2.HealthCheckResponse.NOT_SERVING)
     checking = asyncio.create_task(_keep_health(health_servicer, threads))
-    logger.info("gRPC serves on port %d", port)
+    logger.info("serving gRPC", port=port)
     if ready is not None:
         ready(port)
     try:
@@ -173,7 +173,7 @@ async def _keep_health(servicer: health.aio.HealthServicer, threads: DatabaseThr
             await threads.run(_ask_database)
             status = health_pb2.HealthCheckResponse.SERVING
         except Exception as error:  # noqa: BLE001 - any error means that the database cannot be used
-            logger.warning("the database does not answer: %s", error)
+            logger.warning("the database does not answer", error=error)
             status = health_pb2.HealthCheckResponse.NOT_SERVING
         await _set_health(servicer, status)
         await asyncio.sleep(HEALTH_SECONDS)

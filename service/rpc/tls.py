@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
+from service.logger import Logger
 from service.platform.addresses import is_loopback
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 class TlsError(ValueError):
@@ -57,7 +57,7 @@ class _Certificates:
                     self._current, self._stamp = self._read(), stamp
                     logger.info("the certificate of the gRPC port was read again")
             except TlsError as error:
-                logger.warning("%s; the old certificate stays in use", error)
+                logger.warning("the old certificate stays in use", error=error)
             return self._current
 
     def _look(self) -> tuple[int, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
 
-log = logging.getLogger(__name__)
+from service.logger import Logger
+
+logger = Logger(__name__)
 
 
 @contextmanager
@@ -22,4 +23,4 @@ def isolated(tenant_id: int, study_id: int) -> Iterator[None]:
     except Exception:  # a fault of an algorithm, a policy or a stored state
         if not connection.is_usable():
             raise
-        log.exception("the sweep of study %d of tenant %d failed; the others go on", study_id, tenant_id)
+        logger.exception("the sweep of a study failed, the others go on", study_id=study_id, tenant=tenant_id)

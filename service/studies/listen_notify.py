@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
+from service.logger import Logger
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
@@ -36,7 +36,7 @@ Topic = tuple[str, str]
 CHECK_SECONDS = 5.0
 _RECONNECT_SECONDS = 1.0
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def notify_deleted(principal: Principal, study_id: int) -> None:
@@ -177,7 +177,7 @@ class Listener:
                     self._notify_all()
                     await self._follow(listening)
             except (psycopg.Error, TimeoutError) as error:
-                log.warning("the connection for notifications was lost and is made again: %s", error or "no answer")
+                logger.warning("the connection for notifications was lost and is made again", error=error)
             finally:
                 self._connected = False
             # From now on a notification may be lost, so nobody waits for one alone.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
 from django.db import Error as DatabaseError
@@ -12,6 +11,7 @@ from service.core.errors import Conflict, InvalidInput, ResourceExhausted, Trimt
 from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.parameters import identity
 from service.core.space import Scalar
+from service.logger import Logger
 from service.studies import actions, selectors
 from service.studies.change import Work, changing
 from service.studies.models import Operation, Trial
@@ -27,7 +27,7 @@ from service.trials.topup import describe
 MOST_AT_ONCE = 1000
 _insert_operations = Insert(Operation)
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def ask(
@@ -145,7 +145,7 @@ def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, f
     except (TrimtabError, DatabaseError):
         raise
     except Exception as error:  # any fault of the algorithm ends the operation with its reason
-        log.exception("the algorithm of study %s failed", study.name)
+        logger.exception("the algorithm failed", study=study.name)
         operation.state = OperationState.FAILED
         operation.error_code = "algorithm_failed"
         operation.error_message = describe(error)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from uuid import UUID
 
 from celery import current_app
 from django.db import transaction
 
+from service.logger import Logger
 from service.platform import tracing
 
 COMPUTE = "service.workers.tasks.compute_operation"
 INSIGHT = "service.workers.tasks.compute_insight"
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def send_on_commit(operation_id: UUID) -> None:
@@ -23,18 +23,18 @@ def send_on_commit(operation_id: UUID) -> None:
 
 def send(operation_id: UUID) -> None:
     """Send the workers a message about an operation. If the broker is away, the sweep sends it later."""
-    _send(COMPUTE, [str(operation_id)], "the sweep will send it again")
+    _send(COMPUTE, [str(operation_id)])
 
 
 def send_insight(tenant_id: int, study_id: int) -> None:
     """Send the workers a request for a study's insight. If the broker is away, the caller that waits asks again."""
-    _send(INSIGHT, [tenant_id, study_id], "the caller that waits will ask again")
+    _send(INSIGHT, [tenant_id, study_id])
 
 
-def _send(task: str, arguments: list[str] | list[int], otherwise: str) -> None:
+def _send(task: str, arguments: list[str] | list[int]) -> None:
     caller = tracing.traceparent()
     headers = {tracing.HEADER: caller} if caller else None
     try:
         current_app.send_task(task, args=arguments, ignore_result=True, retry=False, headers=headers)
     except Exception:  # each transport has its own errors, and none of them may fail the caller's request
-        log.warning("the message %s of %s could not be sent; %s", task, arguments, otherwise, exc_info=True)
+        logger.warning("a message is sent again later", task=task, arguments=arguments, exc_info=True)

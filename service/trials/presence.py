@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from datetime import datetime, timedelta
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection
 
+from service.logger import Logger
 from service.platform import predecessor
 from service.tenancy import access, tenants
 
@@ -19,7 +19,7 @@ from service.tenancy import access, tenants
 BEAT_SECONDS = 3.0
 SILENCE_SECONDS = 12.0
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,6 @@ def _beat() -> None:
             access.across("note_worker", name(), timedelta(seconds=SILENCE_SECONDS))
         except DatabaseError:
             # The next beat tries again.
-            log.warning("no beat of this worker was written: the database is away", exc_info=True)
+            logger.warning("no heartbeat of this worker was written, the database is away", exc_info=True)
             connection.close()
         time.sleep(BEAT_SECONDS)

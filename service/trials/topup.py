@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from django.db import Error as DatabaseError
 
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
 from service.core.reasons import Reason
+from service.logger import Logger
 from service.notices import notices
 from service.studies import actions
 from service.studies.change import Snapshot, Work
@@ -22,7 +21,7 @@ from service.trials.supply import supply
 
 NO_ROOM = Reason("Fewer trials run at once than could: the tenant's limits leave no room for more.", "no_room")
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def top_up(work: Work) -> None:
@@ -41,7 +40,7 @@ def top_up(work: Work) -> None:
         except DatabaseError:
             raise
         except Exception as error:  # a fault of the algorithm must not undo the report that led here
-            log.exception("the algorithm of study %s failed", study.name)
+            logger.exception("the algorithm failed", study=study.name)
             pause_for(work, error)
             return
         # The final check begins when the worker that determines the best configuration tops the study up.

@@ -7,7 +7,6 @@ pending.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from contextlib import suppress
@@ -27,6 +26,7 @@ from service.core.lifecycle import OperationState, StudyState, TrialState, check
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
 from service.core.trial import TrialRecord
+from service.logger import Logger
 from service.platform import log_context, tracing
 from service.studies.actions import Client
 from service.studies.change import Deleted, Snapshot, Work, changing, read
@@ -63,7 +63,7 @@ WAIT_SECONDS = Histogram(
     buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def compute(operation_id: UUID) -> bool:
             return True
         except DatabaseError:
             # PostgreSQL was restarted, for example. The claim still holds: nothing is written twice.
-            log.warning("operation %s is tried again: the database was away", operation_id, exc_info=True)
+            logger.warning("the database was away, trying again", operation=operation_id, exc_info=True)
             connection.close()
             time.sleep(pause)
     _finish(claim)
@@ -163,11 +163,11 @@ def _compute_and_write(claim: Claim) -> None:
     except TrimtabError as error:
         _fail(claim, error.code, error.message)
     except Exception as error:  # an algorithm's fault, whatever it is, ends the operation with its reason
-        log.exception("operation %s failed", claim.operation_id)
+        logger.exception("an operation failed", operation=claim.operation_id)
         _fail(claim, "algorithm_failed", topup.describe(error))
     else:
         _write(claim, computed)
-        log.info("computed: %d suggested", len(computed.suggested))
+        logger.info("operation computed", operation=claim.operation_id, suggested=len(computed.suggested))
 
 
 def next_due(principal: Principal, study_id: int) -> Operation | None:
@@ -252,11 +252,11 @@ def _write(claim: Claim, computed: Computed) -> None:
     with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.succeed") as work:
         operation = _lock_claimed(work, claim)
         if operation is None:
-            log.info("operation %s was given to another worker: its result is dropped", claim.operation_id)
+            logger.info("an operation was given to another worker, its result is dropped", operation=claim.operation_id)
             return
         study = work.study
         if computed.space_version != study.space_version:
-            log.info("the space of study %s was changed: operation %s is computed again", study.name, operation.id)
+            logger.info("the space was changed, computing again", study=study.name, operation=operation.id)
             requeue(work, operation)
             return
         _keep(work, computed)
@@ -431,11 +431,11 @@ class _Heartbeat:
             with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.requeue") as work:
                 operation = _find_claimed(work, claim)
                 if operation is not None and operation.state in COMPUTING:
-                    log.info("this worker stops; operation %s is given back", operation.id)
+                    logger.info("this worker stops and gives its operation back", operation=operation.id)
                     requeue(work, operation)
         except DatabaseError:
             # The worker that replaces this one gives it back.
-            log.warning("operation %s could not be given back", claim.operation_id, exc_info=True)
+            logger.warning("an operation could not be given back", operation=claim.operation_id, exc_info=True)
 
     def _beat(self) -> None:
         try:
@@ -445,5 +445,5 @@ class _Heartbeat:
             ).update(state=OperationState.RUNNING, heartbeat_at=Now())
         except DatabaseError:
             # The next beat tries a new connection; meanwhile the operation is at worst marked STALE.
-            log.warning("no heartbeat for operation %s", self._claim.operation_id, exc_info=True)
+            logger.warning("no heartbeat was written", operation=self._claim.operation_id, exc_info=True)
             connection.close()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from uuid import UUID
 
 from django.db.models import Q
 
+from service.logger import Logger
 from service.platform import predecessor
 from service.studies.change import Deleted, Work, changing
 from service.studies.isolated import isolated
@@ -22,7 +22,7 @@ from service.workers.compute import fail_locked, requeue
 MOST_LOSSES = 3
 MOST_ATTEMPTS = 20
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def recover() -> None:
@@ -50,7 +50,7 @@ def lose(tenant_id: int, study_id: int, operation_id: UUID, lost: Q, *, counts: 
         if counts:
             operation.losses += 1
             access.save(principal, operation, "losses")
-        log.warning("worker %s is gone; its operation %s is given back", operation.worker, operation.id)
+        logger.warning("a worker is gone, its operation is given back", worker=operation.worker, operation=operation.id)
         _give_back(work, operation)
 
 

@@ -3,7 +3,6 @@ twice does no harm."""
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from datetime import timedelta
 
@@ -30,8 +29,6 @@ _OVERDUE = Q(
     state=OperationState.PENDING,
     enqueued_at__lt=Now() - Least(Greatest(_FIRST_WAIT, F("enqueued_at") - F("created_at")), _LONGEST_WAIT),
 )
-
-log = logging.getLogger(__name__)
 
 
 def sweep() -> None:

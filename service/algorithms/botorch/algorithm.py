@@ -13,7 +13,6 @@ Constraints between parameters are not passed to BoTorch: see `gp/optimise.py`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +35,9 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
+from service.logger import Logger
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # A larger grid is searched, not listed.
 _MOST_LISTED = 2048
@@ -88,7 +88,7 @@ class Botorch(ModelBased):
                 (model,), (scale,) = models.objectives, models.scales
                 mean, variance, noise = predicted(model, self._encoding.encode(configurations))
         except _NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). There is no prediction.", error)
+            logger.warning("the model cannot be computed, there is no prediction", error=error)
             return None
         values, deviations = scale.restore(mean, np.sqrt(variance))
         # On a logarithmic scale the noise depends on the value. The noise at the best value is the relevant one.
@@ -107,7 +107,7 @@ class Botorch(ModelBased):
                     with isolated(seed):
                         found = self._improved(models, region, running, taken, random, seed)
             except _NUMERICAL as error:
-                log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
+                logger.warning("the model cannot be computed, the next suggestion is random", error=error)
         return found or self._any(region, taken, random)
 
     def _improved(

@@ -17,7 +17,6 @@ kind (`acquisition`, `multi`), and BoTorch's optimisers search for the maximum (
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,8 +52,9 @@ from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
+from service.logger import Logger
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 _VERSION = 2
 _DRAWS = 16
@@ -161,7 +161,7 @@ class GpAlgorithm(ModelBased):
                 for ensemble in models.objectives
             ]
         except NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). There is no prediction.", error)
+            logger.warning("the model cannot be computed, there is no prediction", error=error)
             return ()
 
     def knowledge(self, configuration: Configuration, others: Sequence[Configuration]) -> Sequence[float]:
@@ -175,7 +175,7 @@ class GpAlgorithm(ModelBased):
                 for process in ensemble.members
             ]
         except NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). What a run would tell is unknown.", error)
+            logger.warning("the model cannot be computed, the knowledge of a run is unknown", error=error)
             return ()
         return [float(share) for share in np.mean(found, axis=0)] if found else ()
 
@@ -186,7 +186,7 @@ class GpAlgorithm(ModelBased):
                 return super().chances(configurations)
             return [float(one) for one in _chances(parts, self._encoding.encode(configurations))]
         except NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). No configuration counts as unlikely to work.", error)
+            logger.warning("the model cannot be computed, no configuration counts as unlikely to work", error=error)
             return super().chances(configurations)
 
     def sensitivities(self) -> Sensitivities:
@@ -195,7 +195,7 @@ class GpAlgorithm(ModelBased):
             ensembles = zip(self.problem.metrics, self._known().objectives, strict=False)
             return {metric: sensitivities(one, self._encoding, seed=self.seed) for metric, one in ensembles}
         except NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). There are no sensitivities.", error)
+            logger.warning("the model cannot be computed, there are no sensitivities", error=error)
             return {}
 
     def prospects(self) -> Sequence[Prospect]:
@@ -222,7 +222,7 @@ class GpAlgorithm(ModelBased):
                 rows = np.vstack([measured, drawn])
             return prospects(ensemble, rows, default, seed=self.seed)
         except NUMERICAL as error:
-            log.warning("The model cannot be computed (%s). There are no prospects.", error)
+            logger.warning("the model cannot be computed, there are no prospects", error=error)
             return ()
 
     # Models
@@ -279,7 +279,7 @@ class GpAlgorithm(ModelBased):
                     acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
                     found = self._maximum(acquisition, region, incumbents, taken, self._search, random)
             except NUMERICAL as error:
-                log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
+                logger.warning("the model cannot be computed, the next suggestion is random", error=error)
         return found or self._any(region, taken, random)
 
     def _acquisition(

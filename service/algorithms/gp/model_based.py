@@ -6,7 +6,6 @@ whose trial FAILED may be suggested once more, but not a third time. Without noi
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,8 +25,9 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
+from service.logger import Logger
 
-log = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 _REMEMBERED_REGIONS = 8
 _MOST_FAILURES = 2
@@ -137,7 +137,12 @@ class ModelBased(Algorithm):
         listed = whole is not None and len(whole[0]) <= search.most_listed
         optimizer = DISCRETE if listed else search.optimizer_for(region)
         models = getattr(acquisition.model, "models", [acquisition.model])
-        log.debug("%s maximises %s of %s", optimizer, type(acquisition).__name__, type(models[0]).__name__)
+        logger.debug(
+            "maximising",
+            optimizer=optimizer,
+            acquisition=type(acquisition).__name__,
+            model=type(models[0]).__name__,
+        )
         if whole is not None and listed:
             rows = whole[1][[one not in taken for one in region.keys]]
             return region.settle(best_of(acquisition, rows, search)[0]) if len(rows) else None

@@ -43,7 +43,7 @@ def test_an_installed_algorithm_cannot_replace_another(folder: Path, caplog: pyt
     write_package(folder / "more", "two-search")
     assert registry.names() == own
     assert registry.describe("gp").implementation == "service.algorithms.gp.algorithm:GpAlgorithm"
-    assert "The algorithm gp of the package gp-package is left out: the name gp is taken." in caplog.text
+    assert 'an algorithm is left out algorithm=gp package=gp-package reason="the name gp is taken"' in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_an_unusable_entry_point_is_left_out(
 ) -> None:
     write_package(folder, name, entry=entry, named=named)
     assert name not in registry.names()
-    assert f"The algorithm {name} of the package {name}-package is left out: {reason}." in caplog.text
+    assert f'an algorithm is left out algorithm={name} package={name}-package reason="{reason}"' in caplog.text

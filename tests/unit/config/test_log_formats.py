@@ -9,6 +9,7 @@ import pytest
 
 from service.config.log_formats import Json, Line, without_secrets
 from service.identity import secret
+from service.logger import Message
 from service.platform import log_context
 
 
@@ -31,6 +32,16 @@ def test_a_line_has_the_bound_fields() -> None:
     assert Line().format(record("said")).endswith("WARNING name: said [request=mine tenant=3 study=s]")
     assert log_context.begin('x" {}') != 'x" {}'
     assert "tenant" not in log_context.fields()
+
+
+def test_a_line_has_the_fields_of_its_call() -> None:
+    log_context.begin("mine")
+    given = record("lease expired")
+    given.msg = Message("lease expired", {"lease": "l-1", "trial": 3, "error": OSError("tre_0123456789 is old")})
+    line = json.loads(Json().format(given))
+    assert {"message": "lease expired", "lease": "l-1", "trial": 3, "request": "mine"}.items() <= line.items()
+    assert line["error"] == "*** is old"
+    assert Line().format(given).endswith('lease expired lease=l-1 trial=3 error="*** is old" [request=mine]')
 
 
 def test_text_of_a_caller_cannot_look_like_another_line() -> None:

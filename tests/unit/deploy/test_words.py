@@ -103,3 +103,33 @@ def test_sentences_of_more_than_forty_words_are_found(tmp_path: Path, text: str,
 )
 def test_other_sentences_are_left_alone(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, "a.md", text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'logger.info("lease %s expired", lease)',
+        'logger.info(f"lease {lease} expired")',
+        'logger.info("Lease expired", lease=lease)',
+        'logger.info("lease expired.", lease=lease)',
+        "logger.log(level, text, lease=lease)",
+        'logger.info("lease expired", time=1)',
+        'logging.getLogger(__name__).info("lease expired")',
+        "logger = logging.getLogger(__name__)",
+    ],
+)
+def test_log_calls_without_fields_are_found(text: str) -> None:
+    assert [number for number, _ in check.log_findings(text)] == [1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'logger.info("lease expired", lease=lease)',
+        'logger.log(level, "Slurm does not answer", error=error, exc_info=True)',
+        'logging.getLogger("trimtab").addFilter(kept)',
+        "math.log(2)",
+    ],
+)
+def test_log_calls_with_fields_are_left_alone(text: str) -> None:
+    assert list(check.log_findings(text)) == []

@@ -111,7 +111,7 @@ def test_another_protocol_is_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: 
     for key, value in {**ON, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}.items():
         monkeypatch.setenv(key, value)
     tracing.start("web", 100, kind_of)
-    assert "the protocol 'http/protobuf' is not supported" in caplog.text
+    assert "the protocol is not supported: use grpc, port 4317 protocol=http/protobuf" in caplog.text
     assert tracing.trace() == ""
 
 

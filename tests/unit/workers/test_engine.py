@@ -8,6 +8,7 @@ import pytest
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 
 from service.algorithms.gp import acquisition
+from service.logger import Message
 from service.planning.create import create_study
 from service.studies import selectors
 from service.tenancy.principal import Principal
@@ -32,9 +33,10 @@ def test_a_worker_suggests_with_botorch(
         compute.compute(asked.operation.id)
         (trial,) = selectors.get_operation(principal, asked.operation.id).trials
         complete_trial(principal, study, trial.number, metrics={"seconds": 1.0 + float(trial.params["x"])})
-    logged = [record.getMessage() for record in caplog.records if record.name == LOGGER]
+    logged = [record.msg for record in caplog.records if record.name == LOGGER]
     assert logged
     for message in logged:
-        optimizer, function, model = message.replace(" maximises ", " ").replace(" of ", " ").split()
-        assert (optimizer, model) == ("optimize_acqf_mixed_alternating", "SingleTaskGP")
-        assert issubclass(getattr(acquisition, function), AnalyticAcquisitionFunction)
+        assert isinstance(message, Message)
+        fields = message.fields
+        assert (fields["optimizer"], fields["model"]) == ("optimize_acqf_mixed_alternating", "SingleTaskGP")
+        assert issubclass(getattr(acquisition, str(fields["acquisition"])), AnalyticAcquisitionFunction)

@@ -95,7 +95,7 @@ def test_the_chosen_classes_compute_the_suggestion(given: dict[str, str], caplog
     optimizer = given.get("optimizer", "optimize_acqf_mixed_alternating")
     function = given.get("acquisition", "qLogNoisyExpectedImprovement")
     model = given.get("model", "SingleTaskGP")
-    assert caplog.messages == [f"{optimizer} maximises {function} of {model}"]
+    assert caplog.messages == [f"maximising optimizer={optimizer} acquisition={function} model={model}"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_defaults_depend_on_the_problem(
 ) -> None:
     caplog.set_level(logging.DEBUG, "service.algorithms.gp.model_based")
     create(problem, completed(drawn(problem, 7), rate=1.0)).suggest(1, cursor=0)
-    assert caplog.messages == [f"{chosen[0]} maximises {chosen[1]} of SingleTaskGP"]
+    assert caplog.messages == [f"maximising optimizer={chosen[0]} acquisition={chosen[1]} model=SingleTaskGP"]
 
 
 @pytest.mark.parametrize("given", [
@@ -285,7 +285,7 @@ def test_values_without_a_usable_scale_give_a_random_suggestion(caplog: pytest.L
         (one,) = algorithm.suggest(1, cursor=0).configurations
         assert algorithm.predict([{"x": 0.5}]) is None
     assert LINE.space.validate(one) == one
-    assert "The next suggestion is random." in caplog.text
+    assert "the next suggestion is random" in caplog.text
 
 
 def test_the_search_approaches_the_optimum() -> None:
