@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,12 @@ MARKERS = {
     "programs": {"programs_start"},
 }
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+
+
+def slow_cases(reason: str, *values: object) -> list[Any]:
+    """Return values for `parametrize` whose cases only `make test-all` runs. A tuple has a value for each name."""
+    mark = pytest.mark.slow(reason)
+    return [pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=mark) for value in values]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

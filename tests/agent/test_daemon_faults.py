@@ -11,6 +11,7 @@ import pytest
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.test_daemon import trials_of
+from tests.marks import slow_cases
 
 
 def settled_once(far_side: FarSide, lease: str) -> None:
@@ -96,7 +97,13 @@ def test_killed_before_the_trial_was_submitted(agent: AgentProcess, far_side: Fa
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1, 0.2, 0.35])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        0.05,
+        *slow_cases("more moments of the same", 0.0, 0.02, 0.1, 0.2, 0.35),
+    ],
+)
 def test_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, seconds: float, programs_start: None) -> None:
     """Again and again, some time after a trial was offered."""
     agent.start("--slots", "2")

@@ -18,6 +18,7 @@ import pytest
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.factories.service import EmbeddedService
+from tests.marks import slow_cases
 from trimtab.study import Study
 from trimtab.trial import Trial
 
@@ -130,6 +131,7 @@ def test_aborted_study_ends_its_trial(client: trimtab.Client, agent: AgentProces
     assert (agent.components / "ran").read_text() == seen
 
 
+@pytest.mark.slow("tests/e2e/test_faults.py kills every part")
 def test_service_killed_while_trials_run(own_service: EmbeddedService, tmp_path: Path, name: str) -> None:
     own_service.start()
     agent = AgentProcess(tmp_path, int(own_service.grpc_address.rpartition(":")[2]), own_service.token)
@@ -224,7 +226,7 @@ metrics:
 """
 
 
-@pytest.mark.parametrize("runner", ["local", "slurm"])
+@pytest.mark.parametrize("runner", ["local", *slow_cases("the supervisor prunes in the same way", "slurm")])
 def test_trials_are_pruned_by_their_measurements_while_they_run(
     client: trimtab.Client, agent: AgentProcess, name: str, runner: str, request: pytest.FixtureRequest
 ) -> None:
@@ -263,7 +265,7 @@ def test_trials_are_pruned_by_their_measurements_while_they_run(
         wait_until(lambda: slurm.run("squeue", "-h") == "")
 
 
-@pytest.mark.parametrize("runner", ["slurm", "ray"])
+@pytest.mark.parametrize("runner", ["slurm", *slow_cases("tests/agent/ray_runner cancels a job on Ray", "ray")])
 def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
     client: trimtab.Client, agent: AgentProcess, name: str, runner: str, request: pytest.FixtureRequest
 ) -> None:

@@ -20,6 +20,7 @@ import trimtab
 from service.embedded.archive import DUMP, MANIFEST
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.service import EmbeddedService, wait_for
+from tests.marks import slow_cases
 from trimtab.study import Study
 
 TIMES = {"TRIMTAB_LEASE_SECONDS": "6", "TRIMTAB_HEARTBEAT_SECONDS": "1"}
@@ -210,7 +211,13 @@ def test_a_restore_refuses_what_it_cannot_read(backup: Path, tmp_path: Path) -> 
     assert "comes from PostgreSQL 99" in refused(in_manifest(backup, file, postgresql_version=990001))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        *slow_cases("SIGKILL is the hardest", signal.SIGTERM, signal.SIGINT),
+    ],
+)
 def test_a_killed_restore_leaves_nothing_half_written(backup: Path, tmp_path: Path, number: signal.Signals) -> None:
     data = tmp_path / "data"
     staging = tmp_path / ".data.restore"

@@ -230,6 +230,7 @@ def _ready(installation: Installation) -> bool:
         return False
 
 
+@pytest.mark.slow("starts Keycloak, a proxy and a hosted service, which have tests of their own")
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_the_console_through_the_proxy(browser: Browser, installation: Installation) -> None:
     context = browser.new_context(base_url=installation.origin, ignore_https_errors=True)
@@ -254,6 +255,7 @@ def test_the_console_through_the_proxy(browser: Browser, installation: Installat
         assert installation.request("GET", path).status_code == 404, path
 
 
+@pytest.mark.slow("starts Keycloak, a proxy and a hosted service, which have tests of their own")
 def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_path: Path) -> None:
     """An API token and the SDK, an enrolment and an agent: all by the one encrypted port."""
     admin = {"Authorization": f"Bearer {installation.token('alice')}"}

@@ -194,6 +194,7 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     see(page, "does not compile")
 
 
+@pytest.mark.slow("the live study shows that results follow")
 def test_results_that_are_behind_are_asked_for_again(page: Page, api: Api) -> None:
     name = api.study()
     api.add(name, 2.0)
@@ -398,6 +399,7 @@ def is_dark(page: Page) -> bool:
     return int(lightness) < 128
 
 
+@pytest.mark.slow("tests/e2e/console/test_whole.py looks at every page")
 def test_every_page_fits_a_narrow_screen_in_both_themes(browser: Browser, service: EmbeddedService, api: Api) -> None:
     name = api.study()
     api.add(name, 2.0)

@@ -24,6 +24,7 @@ from tests.factories.browser import (
     open_page,
 )
 from tests.factories.service import EmbeddedService, wait_for
+from tests.marks import slow_cases
 
 pytestmark = NEEDS_BROWSER
 
@@ -142,6 +143,7 @@ def swipe(page: Page, *places: tuple[float, float]) -> None:
     touch.detach()
 
 
+@pytest.mark.slow("tests of the console turn it without a browser")
 def test_the_cube_is_turned_by_mouse_finger_and_keyboard(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=trade-offs")
     cube = page.get_by_role("region", name="Three objectives")
@@ -208,6 +210,7 @@ def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api:
     assert len(json.loads(Path(saved.value.path()).read_text())["trials"]) == 62
 
 
+@pytest.mark.slow("tests of the console draw it without a browser")
 def test_a_plane_of_two_numbers_has_lines_with_their_levels(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=analysis")
     plane = page.get_by_role("region", name="Interaction of two parameters")
@@ -227,6 +230,7 @@ def test_a_plane_of_two_numbers_has_lines_with_their_levels(page: Page, study: s
     expect(plane).not_to_contain_text("lines: equal values")
 
 
+@pytest.mark.slow("the plot that is saved as SVG shows the way")
 def test_a_saved_plot_contains_only_the_zoomed_range(page: Page, api: Api) -> None:
     name = api.study(budget={"max_trials": 200})
     for number in range(100):
@@ -298,6 +302,7 @@ def test_failures_lead_to_their_trials_and_columns_are_chosen(page: Page, study:
     expect(table.get_by_role("columnheader", name="joules")).to_have_count(0)
 
 
+@pytest.mark.slow("the failures with a reason show the page")
 def test_failures_without_a_reason_lead_to_no_others(page: Page, api: Api) -> None:
     name = api.study()
     api("POST", f"/studies/{name}/suggestions", {"count": 3})
@@ -328,7 +333,7 @@ def test_a_trial_has_a_page_that_is_live(page: Page, study: str, api: Api) -> No
     see(page, f"There is no trial 9999 of {study}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *slow_cases("the light theme has the same elements", "dark")])
 def test_axe_finds_no_fault_and_all_fits_a_phone(page: Page, study: str, scheme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.set_viewport_size({"width": 360, "height": 740})
@@ -349,6 +354,7 @@ def test_axe_finds_no_fault_and_all_fits_a_phone(page: Page, study: str, scheme:
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.slow("tests/api shows the same calls")
 def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Api) -> None:
     name = api.study(budget={"max_trials": 3})
     api.add(name, 2.0)

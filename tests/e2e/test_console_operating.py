@@ -219,6 +219,7 @@ def test_an_operator_sees_the_queue_and_sets_limits(page: Page, rest: Rest, serv
     assert rest("GET", "/tenants/acme")["limits"]["studies"] is None
 
 
+@pytest.mark.slow("test_console.py kills the web process under a page")
 def test_lists_follow_changes_and_a_restart_of_the_service(page: Page, rest: Rest, service: EmbeddedService) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

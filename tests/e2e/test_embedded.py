@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pytest
 from typer.testing import CliRunner
 
 import trimtab
@@ -154,6 +155,7 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     assert not (service.data_dir / "service.json").exists()
 
 
+@pytest.mark.slow("starts a service ten times; the death of each part shows the stop")
 def test_stops_at_any_moment_of_its_start(tmp_path: Path, programs_start: None) -> None:
     data = tmp_path / "data"
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(data), "--port", "0", "--grpc-port", "0"]

@@ -12,6 +12,7 @@ import pytest
 import trimtab
 from service.embedded.postgres import Postgres
 from tests.factories.service import EmbeddedService, lack, wait_for
+from tests.marks import slow_cases
 from trimtab.errors import Unavailable
 
 MIB = 1024 * 1024
@@ -58,7 +59,7 @@ def fill_the_log(service: EmbeddedService) -> None:
     "exhaust",
     [
         fill_the_log,
-        pytest.param(fill_the_tables, marks=pytest.mark.slow("the log shows the same behaviour in less time")),
+        *slow_cases("the log shows the same behaviour in less time", fill_the_tables),
     ],
 )
 def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: Path, exhaust: Callable[[EmbeddedService], None]) -> None:

@@ -95,6 +95,7 @@ def test_an_operation_outlives_the_kill_of_any_number_of_workers(study: Study, p
     assert trial.number == 1
 
 
+@pytest.mark.slow("a killed worker shows the same")
 def test_a_worker_that_is_stopped_hands_its_operation_over(study: Study, place: Place) -> None:
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(study.ask, timeout=PATIENCE)

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from service.embedded.postgres import SUPERUSER, programs
 from tests.factories.service import postgres_server, wait_for
@@ -25,6 +26,7 @@ def commands(heading: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow("PostgreSQL's own recovery, which takes a minute")
 def test_recovery_to_a_moment_between_two_rows(tmp_path: Path, programs_start: None) -> None:
     backups = tmp_path / "backups"
     backups.mkdir()

@@ -16,6 +16,7 @@ import trimtab
 from tests.agent.conftest import AgentProcess, processes_of
 from tests.factories.service import EmbeddedService, wait_for
 from tests.factories.slurm import Slurm
+from tests.marks import slow_cases
 from trimtab.study import Study
 from trimtab.trial import Trial
 
@@ -57,7 +58,7 @@ PROGRAMS = {
 }
 
 
-@pytest.fixture(params=["local", "slurm"])
+@pytest.fixture(params=["local", *slow_cases("tests/agent/slurm_runner shows faults of Slurm", "slurm")])
 def runner(request: pytest.FixtureRequest) -> str:
     """The agents' runner."""
     if request.param == "slurm":

@@ -207,6 +207,7 @@ def test_a_caller_without_a_token_has_no_trace(service: EmbeddedService, receive
     assert receiver.spans(f"{own.trace_id:032x}") == []
 
 
+@pytest.mark.slow("tests/unit/platform/test_tracing.py shows the same without a service")
 def test_a_silent_collector_breaks_nothing(own_service: EmbeddedService) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

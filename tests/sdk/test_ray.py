@@ -120,6 +120,7 @@ def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) ->
     assert study.refresh().state == "COMPLETED"
 
 
+@pytest.mark.slow("starts and ends several drivers of Ray")
 def test_a_killed_driver_and_a_killed_worker(
     client: trimtab.Client, name: str, driver: Driver, embedded_service: EmbeddedService
 ) -> None:
@@ -376,6 +377,7 @@ def test_an_error_that_ray_runs_again_counts_once_it_works(search: Any, tmp_path
     assert (added.params, added.metrics) == (config, {"loss": 2.0})
 
 
+@pytest.mark.slow("starts and ends several drivers of Ray")
 def test_a_restored_tuner_completes_trials_that_were_open_at_the_end(
     search: Any, tmp_path: Path, embedded_service: EmbeddedService
 ) -> None:

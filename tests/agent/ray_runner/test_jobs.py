@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.agent.conftest import processes_of
 from tests.agent.ray_runner.board import ended
@@ -87,6 +88,7 @@ async def test_a_worker_that_is_killed_fails_its_job_and_leaves_nothing(runner: 
     await until(lambda: processes_of(folder) == [], 60)
 
 
+@pytest.mark.slow("starts a second head of Ray")
 async def test_a_ray_head_is_lost_and_started_again(tmp_path: Path, programs_start: None) -> None:
     """Its jobs are forgotten: what ran is gone and has failed, what comes meanwhile waits for the new head."""
     with ray_head() as head:

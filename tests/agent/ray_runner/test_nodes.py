@@ -70,6 +70,7 @@ async def test_replicates_are_spread_over_nodes(runner: RayRunner, tmp_path: Pat
     assert dict(zip(before, nodes, strict=True)) == {"head": OTHER, "other": HEAD, "both": HEAD, "only": OTHER}
 
 
+@pytest.mark.slow("spread replicates show the same placement")
 async def test_replicates_submitted_together_run_on_different_nodes(
     runner: RayRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ async def test_replicates_submitted_together_run_on_different_nodes(
     assert sorted(nodes) == sorted([HEAD, OTHER])
 
 
+@pytest.mark.slow("spread replicates show the same placement")
 async def test_a_replicate_does_not_wait_for_ever_for_its_node(
     runner: RayRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ async def occupy(head: RayHead, folder: Path) -> None:
     runner.close()
 
 
+@pytest.mark.slow("starts a second head of Ray and loses a node")
 def test_the_trial_of_a_node_that_is_lost_is_tried_again(
     ray_session: RayHead, other: RayNode, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:

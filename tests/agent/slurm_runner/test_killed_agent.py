@@ -12,6 +12,7 @@ from tests.agent.far_side import FarSide, Outcome
 from tests.agent.slurm_runner.jobs import jobs_of
 from tests.agent.test_daemon_faults import settled_once
 from tests.factories.slurm import Slurm
+from tests.marks import slow_cases
 
 
 def test_agent_killed_with_jobs_pending_running_and_done(
@@ -63,7 +64,10 @@ def test_agent_killed_while_it_submits(
     assert len(jobs_of(slurm, agent.state)) == 1
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize(
+    "seconds",
+    [0.2, *slow_cases("more moments of the same", 0.05, 0.5, 1.0)],
+)
 def test_agent_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, slurm: Slurm, seconds: float) -> None:
     options = ("--runner", "slurm", "--slots", "4")
     agent.start(*options)

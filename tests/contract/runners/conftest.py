@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.runners.jobs import left_behind
+from tests.marks import slow_cases
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.runners.local import LocalRunner
 from trimtab_agent.runners.ray import RayRunner
@@ -23,8 +24,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker `without_ray`. tests/agent/ray_runner/test_simulated.py shows that Ray's jobs are watched together.
     """
     if "make_runner" in metafunc.fixturenames:
-        without_ray = metafunc.definition.get_closest_marker("without_ray")
-        metafunc.parametrize("make_runner", RUNNERS[:2] if without_ray else RUNNERS, indirect=True)
+        names: list[object] = list(RUNNERS)
+        if metafunc.definition.get_closest_marker("without_ray"):
+            names.remove("ray")
+        elif not metafunc.module.__name__.endswith(("test_results", "test_cancelling")):
+            names[-1:] = slow_cases("a job on Ray takes seconds; results show the way", "ray")
+        metafunc.parametrize("make_runner", names, indirect=True)
 
 
 @pytest.fixture

@@ -95,6 +95,7 @@ def test_records_are_found_and_one_is_withdrawn(page: Page, records: dict[str, s
     expect(page.get_by_text("Jobs of this application get these settings since")).to_be_visible()
 
 
+@pytest.mark.slow("the list of records shows the same rows in a browser")
 def test_a_record_compares_its_jobs_with_the_controls(page: Page, records: dict[str, str]) -> None:
     page.goto(f"/matching/records/{records['allreduce-1']}")
     fared = page.get_by_role("region", name="How its jobs fared")
@@ -116,6 +117,7 @@ def test_a_record_compares_its_jobs_with_the_controls(page: Page, records: dict[
     assert accessibility_faults(page) == []
 
 
+@pytest.mark.slow("the list of records shows the same rows in a browser")
 def test_a_job_is_explained_part_by_part(page: Page, records: dict[str, str], host: RealAgent) -> None:
     page.goto("/matching?tab=explain")
     text = page.get_by_label("Command, batch script")
@@ -155,6 +157,7 @@ def test_a_job_is_explained_part_by_part(page: Page, records: dict[str, str], ho
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Record {records['allreduce-2']}")
 
 
+@pytest.mark.slow("the list of records shows the same rows in a browser")
 def test_quality_teaches_weights_that_are_set(
     page: Page, browser: Browser, service: EmbeddedService, api: Rest, records: dict[str, str], host: RealAgent
 ) -> None:
@@ -204,6 +207,7 @@ def test_quality_teaches_weights_that_are_set(
     context.close()
 
 
+@pytest.mark.slow("the list of records shows the same rows in a browser")
 def test_a_study_says_what_became_of_its_record(page: Page, api: Rest, records: dict[str, str]) -> None:
     page.goto("/studies/allreduce-1")
     note = page.get_by_role("region", name="Application matching")

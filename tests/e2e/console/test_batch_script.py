@@ -21,6 +21,7 @@ echo "rate: $((TILE * $1))"
 """
 
 
+@pytest.mark.slow("tests/sdk/cli/test_tune_sbatch.py runs the same command")
 def test_the_command_for_a_batch_script_runs_as_shown(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

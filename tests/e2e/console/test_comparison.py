@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.console.pages import names
@@ -86,6 +87,7 @@ def test_studies_are_compared_and_tagged(page: Page, api: Rest) -> None:
     assert "io-path-2" in Path(saved.value.path()).read_text()
 
 
+@pytest.mark.slow("the comparison of tagged studies shows the page")
 def test_compared_studies_are_chosen_on_the_page_and_kept_in_the_address(page: Page) -> None:
     compared = page.get_by_role("list", name="Compared studies")
     lines = page.get_by_role("region", name="Results").get_by_role("rowheader")

@@ -6,6 +6,7 @@ import re
 import uuid
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.console.pages import step
@@ -184,6 +185,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(page.get_by_label("Tags")).to_have_value("by hand, made")
 
 
+@pytest.mark.slow("the study that is made step by step shows the form")
 def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     file = page.get_by_label("Study file (YAML)")
     page.goto("/components/bowl")
@@ -223,6 +225,7 @@ def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     expect(file).to_have_value(re.compile(r"pruning: (default|\[default\])\s"))
 
 
+@pytest.mark.slow("the page of edits of a space shows the same in a third of the time")
 def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> None:
     name = f"narrowed-{uuid.uuid4().hex[:6]}"
     space = [

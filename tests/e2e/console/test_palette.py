@@ -6,6 +6,7 @@ import re
 import uuid
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.factories.browser import NEEDS_BROWSER
@@ -39,6 +40,7 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     expect(page.get_by_role("heading", name="Agents")).to_be_visible()
 
 
+@pytest.mark.slow("the buttons of the study's page do the same")
 def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> None:
     name = api.study(f"palette-{uuid.uuid4().hex[:6]}")
     find = page.get_by_placeholder("Search for a study, page or command")

@@ -21,6 +21,7 @@ from service.tuner.verdict import Finding
 from tests.factories.browser import NEEDS_BROWSER
 from tests.factories.console import Rest
 from tests.factories.service import EmbeddedService, wait_for
+from tests.marks import slow_cases
 from trimtab.cli.quantities import quantity
 
 pytestmark = NEEDS_BROWSER
@@ -120,7 +121,13 @@ def check_everywhere(
     return verdict
 
 
-@pytest.mark.parametrize(("check", "level"), [({"max_trials": 12}, "proven"), (None, "provisional")])
+@pytest.mark.parametrize(
+    ("check", "level"),
+    [
+        ({"max_trials": 12}, "proven"),
+        *slow_cases("the proven verdict shows the same places", (None, "provisional")),
+    ],
+)
 def test_everyone_reads_the_same_verdict(
     page: Page, api: Rest, service: EmbeddedService, check: dict[str, int] | None, level: str
 ) -> None:
@@ -134,6 +141,7 @@ def test_everyone_reads_the_same_verdict(
     assert (verdict["effects"] is not None) == (level == "proven")
 
 
+@pytest.mark.slow("the verdict that everyone reads shows the same numbers")
 def test_the_best_known_settings_have_the_numbers_of_the_verdict(
     page: Page, api: Rest, service: EmbeddedService
 ) -> None:

@@ -12,12 +12,13 @@ from tests.factories.browser import NEEDS_BROWSER, accessibility_faults, open_pa
 from tests.factories.console import Rest
 from tests.factories.service import EmbeddedService
 from tests.factories.wrapped import foreign, names_and_values, unwrapped, wrap_texts
+from tests.marks import slow_cases
 from tests.screens import PAGES, STEPS
 
 pytestmark = NEEDS_BROWSER
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *slow_cases("the light theme has the same elements", "dark")])
 def test_no_page_has_a_fault_that_axe_finds_and_all_fit_a_phone(
     browser: Browser, service: EmbeddedService, api: Rest, scheme: Any
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_fresh_keycloak_gets_all_that_the_service_needs(run: Run, keycloak: Ke
     assert answer.is_success, answer.text
 
 
+@pytest.mark.slow("a fresh realm shows the same steps")
 def test_a_damaged_realm_is_repaired_and_choices_are_kept(run: Run, keycloak: Keycloak, realm: str) -> None:
     assert run("provision", "--tenant", "acme")[0] == 0
     change = Realm(keycloak, realm)

@@ -194,6 +194,7 @@ def test_a_login_on_the_command_line_is_renewed_and_ended(
         keycloak.grant(grant_type="refresh_token", client_id="trimtab-cli", refresh_token=first["refresh_token"])
 
 
+@pytest.mark.slow("tests/unit/tenancy/test_isolation.py separates tenants")
 def test_two_tenants_at_work_at_the_same_time(
     new_page: Callable[[], Page], hosted: Hosted, keycloak: Keycloak, tmp_path: Path
 ) -> None:

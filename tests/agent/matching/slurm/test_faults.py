@@ -12,6 +12,7 @@ import pytest
 
 from tests.agent.matching.conftest import Matching
 from tests.agent.matching.slurm.cluster import PATIENT, Cluster, settings
+from tests.marks import slow_cases
 
 # A submission waits at most 0.5 s for the agent. The rest is Slurm's own time on a busy machine.
 MOST_SECONDS = 20.0
@@ -105,7 +106,13 @@ def slow(link: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("behave", [silence, half, garbage, malformed, endless, slow])
-@pytest.mark.parametrize("tool", ["sbatch", "srun", "salloc"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        "sbatch",
+        *slow_cases("the plug-in is the same for each tool", "srun", "salloc"),
+    ],
+)
 def test_an_agent_that_answers_nonsense(
     cluster: Cluster, out: Path, behave: Callable[[socket.socket], None], tool: str
 ) -> None:

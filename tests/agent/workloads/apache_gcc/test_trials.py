@@ -18,6 +18,7 @@ from tests.factories.slurm import Slurm
 measure, build = module_of(WORKLOAD, "measure"), module_of(WORKLOAD, "build")
 
 
+@pytest.mark.slow("sixteen loads; the trial with counters shows one of them")
 def test_a_trial_of_all_pages(workload: Path, state: Path, built: Path) -> None:
     required = [item for name in ("requests_per_second", "context_switches") for item in ("--metric", name)]
     printed = try_trial(workload, state, "all", *required, "--set", QUICK)
@@ -38,6 +39,7 @@ def test_a_trial_of_all_pages(workload: Path, state: Path, built: Path) -> None:
     assert processes_of(state) == []
 
 
+@pytest.mark.slow("the trial with counters shows the same way")
 def test_a_trial_needs_no_metric_that_its_application_does_not_report(workload: Path, state: Path) -> None:
     printed = try_trial(workload, state, "cgi-2k", "--set", QUICK)
     assert "outcome: completed" in printed, printed
@@ -56,6 +58,7 @@ def test_counters_of_the_server_are_reported(workload: Path, state: Path, built:
     assert running(built / "httpd") == []
 
 
+@pytest.mark.slow("the component of the burst buffer runs on Slurm")
 def test_on_slurm(workload: Path, state: Path, built: Path, slurm: Slurm) -> None:
     arguments = ["--metric", "requests_per_second", "--set", QUICK, "--runner", "slurm"]
     printed = try_trial(workload, state, "static-32k", *arguments)

@@ -38,6 +38,7 @@ def service(
         yield variables
 
 
+@pytest.mark.slow("a whole study with many builds of httpd")
 def test_tune(service: dict[str, str], tmp_path: Path) -> None:
     asked = ["--pages", "static-2k", "--criteria", CRITERIA, "--trials", "11", "--repetitions", "1", "--rounds", "6"]
     asked += [

@@ -14,6 +14,7 @@ from tests.agent.workloads.burst_buffer.place import SMALL, WORKLOAD, Place
 from tests.agent.workloads.shared import MIB, metrics_in, run, try_trial
 from tests.factories.service import lack, require_program
 from tests.factories.slurm import Slurm
+from tests.marks import slow_cases
 
 
 @pytest.mark.parametrize("how", [[], ["-S"], ["-e", "-S"]])
@@ -50,7 +51,14 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("state")
 
 
-@pytest.mark.parametrize("application", ["sbb-1", "sbb-2", "checkpoint", "sbb-1-slow", "checkpoint-real"])
+@pytest.mark.parametrize(
+    "application",
+    [
+        "sbb-1",
+        "checkpoint-real",
+        *slow_cases("the same pattern with other delays", "sbb-2", "checkpoint", "sbb-1-slow"),
+    ],
+)
 def test_trials(small: Path, state: Path, application: str, programs_start: None) -> None:
     require_program("fio", "fio")
     printed = try_trial(small, state, application, "--set", "flash-destagers=3", "--set", "ram-cache-threshold=50")

@@ -12,6 +12,7 @@ from tests.agent.workloads.burst_buffer.hosts import DataNode, Host
 from tests.agent.workloads.burst_buffer.place import DAEMON, HELPERS, LIBRARY, SMALL, SOURCES, Place
 from tests.agent.workloads.shared import MIB, SHARED_LIBRARY, compile_c, run
 from tests.factories.service import require_program
+from tests.marks import slow_cases
 
 RANDOM = """
 import hashlib, os, random, sys
@@ -57,7 +58,7 @@ print(hashlib.sha256(model).hexdigest())
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *slow_cases("more seeds of the same", 2, 3)])
 def test_random_calls_have_the_same_results_as_on_a_plain_file(place: Place, seed: int) -> None:
     """The levels are smaller than the written data, so that all paths of the data are used."""
     threads = ["--worker-threads", seed, "--ram-destagers", 3 * seed, "--flash-destagers", 4 - seed]
@@ -75,6 +76,7 @@ def test_threads_and_processes_share_files(place: Place) -> None:
     assert place.counted()["requests"] > 2000
 
 
+@pytest.mark.slow("builds it twice with sanitizers")
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) -> None:
     """The library is linked to the application under other names, because it must not see the sanitizers' own calls."""

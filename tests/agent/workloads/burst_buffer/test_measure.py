@@ -9,6 +9,7 @@ from tests.agent.workloads.burst_buffer.place import WORKLOAD
 from tests.agent.workloads.shared import check_refusal, module_of, row_of, run_script
 
 
+@pytest.mark.slow("a script of measurements; the trials show what it runs")
 def test_measuring(small: Path, tmp_path: Path, programs_start: None) -> None:
     asked = ["--patterns", "checkpoint", "--trials", "2", "--check", "8", "--rounds", "1", "--folder", tmp_path]
     answer = run_script(small, "measure", *asked)

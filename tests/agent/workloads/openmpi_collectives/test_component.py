@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.agent.conftest import processes_of
 from tests.agent.workloads.openmpi_collectives.mpi import COLLECTIVES, WORKLOAD, mpirun
 from tests.agent.workloads.shared import metrics_in, module_of, try_trial
+from tests.marks import slow_cases
 from trimtab_agent.components.arguments import effective_values, render
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
@@ -59,7 +60,7 @@ def test_any_output_has_numbers_or_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [3, *slow_cases("three ranks are the harder number", 2)])
 def test_benchmark(benchmark: Path, collective: str, ranks: int) -> None:
     answer = mpirun("-n", str(ranks), benchmark, collective, "4096", "0.01")
     assert answer.returncode == 0, answer.stderr

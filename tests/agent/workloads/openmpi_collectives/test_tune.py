@@ -23,6 +23,7 @@ def service(
         yield variables
 
 
+@pytest.mark.slow("a whole study; the trial shows what it runs")
 def test_tune(service: dict[str, str], benchmark: Path, tmp_path: Path) -> None:
     file = tmp_path / "rules.conf"
     asked = ["--collectives", "bcast", "--sizes", "8192,4096", "--ranks", "2", "--trials", "4", "--check", "8"]

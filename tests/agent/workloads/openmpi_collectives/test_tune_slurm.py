@@ -12,6 +12,7 @@ from tests.factories.slurm import Slurm
 rules = module_of(WORKLOAD, "rules")
 
 
+@pytest.mark.slow("a whole study; the trial shows what it runs")
 def test_tune_where_trials_run_through_slurm(
     open_mpi: None, slurm: Slurm, own_service: EmbeddedService, tmp_path: Path
 ) -> None:

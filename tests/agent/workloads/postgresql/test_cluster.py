@@ -85,6 +85,7 @@ def test_a_loss_is_found(
         modules["bench"].crash(cluster, {}, clients=2)
 
 
+@pytest.mark.slow("the crash that loses nothing is the same test")
 def test_the_crash_test_as_a_command(filled: Path) -> None:
     answer = run([sys.executable, WORKLOAD / "bench.py", "crash", filled, "--set", "shared_buffers=2048"])
     assert answer.returncode == 0, answer.stderr

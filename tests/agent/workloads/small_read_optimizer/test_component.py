@@ -11,6 +11,7 @@ from tests.agent.conftest import processes_of
 from tests.agent.workloads.shared import MIB, metrics_in, try_trial
 from tests.agent.workloads.small_read_optimizer.preload import WORKLOAD
 from tests.factories.slurm import Slurm
+from tests.marks import slow_cases
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,13 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("state")
 
 
-@pytest.mark.parametrize("application", ["columns", "sro-1", "sro-2", "sro-3", "hotspots"])
+@pytest.mark.parametrize(
+    "application",
+    [
+        "columns",
+        *slow_cases("another pattern of the same program", "sro-1", "sro-2", "sro-3", "hotspots"),
+    ],
+)
 def test_trials(mounts: None, small: Path, state: Path, application: str) -> None:
     printed = try_trial(
         small, state, application, "--set", "SRO_PREFETCH_SIZE=65536", "--set", "SRO_DSC_BINSIZE=262144"
@@ -37,6 +44,7 @@ def test_a_threshold_above_the_window_is_a_trial_without_prefetching(mounts: Non
     assert metrics_in(printed)["prefetched_bytes"] == 0
 
 
+@pytest.mark.slow("a trial of another application shows the way")
 @pytest.mark.parametrize("application", ["noise-read", "noise-write"])
 def test_noise(mounts: None, small: Path, state: Path, application: str) -> None:
     printed = try_trial(small, state, application)
@@ -44,6 +52,7 @@ def test_noise(mounts: None, small: Path, state: Path, application: str) -> None
     assert metrics_in(printed)["prefetched_bytes"] == 0
 
 
+@pytest.mark.slow("the component of the burst buffer runs on Slurm")
 def test_a_trial_on_slurm(mounts: None, small: Path, slurm: Slurm, tmp_path: Path) -> None:
     printed = try_trial(small, tmp_path, "hotspots", "--runner", "slurm", "--set", "SRO_PREFETCH_SIZE=65536")
     assert "outcome: completed" in printed

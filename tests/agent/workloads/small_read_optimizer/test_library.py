@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.agent.workloads.shared import MIB, compile_c, run
 from tests.agent.workloads.small_read_optimizer.preload import LIBRARY, SOURCES, counted, preloaded
+from tests.marks import slow_cases
 
 PAGE, WORD = 4096, 32
 
@@ -163,7 +164,7 @@ print(read.hexdigest(), os.path.getsize(path))
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *slow_cases("more seeds of the same", 2, 3)])
 def test_an_application_reads_the_same_with_and_without(built: Path, tmp_path: Path, seed: int) -> None:
     """Results, positions and errors of random calls are the same, also on files that are written."""
     printed = []
@@ -195,6 +196,7 @@ def test_every_call_is_seen_and_every_byte_is_right(built: Path, tmp_path: Path,
         assert line["bytes"] == printed["bytes"]
 
 
+@pytest.mark.slow("builds it twice with sanitizers")
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) -> None:
     """The library is part of the program, so that the sanitizers check all of it."""

@@ -12,6 +12,7 @@ from tests.agent.workloads.small_read_optimizer.preload import WORKLOAD
 COUNTS = ("--rounds", "1", "--trials", "2")
 
 
+@pytest.mark.slow("a script of measurements; the trials show what it runs")
 def test_patterns(mounts: None, small: Path, tmp_path: Path) -> None:
     counts = [*COUNTS, "--folder", tmp_path]
     asked = ["patterns", "--patterns", "hotspots", "--replicates", "1", "--check", "8", *counts]

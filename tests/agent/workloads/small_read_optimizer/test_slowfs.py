@@ -94,6 +94,7 @@ def test_the_file_server_refuses(built: Path, arguments: list[str], status: int,
     assert message in answer.stderr
 
 
+@pytest.mark.slow("builds it twice with sanitizers")
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing_in_the_file_server(built: Path, mounts: None, tmp_path: Path, sanitizer: str) -> None:
     flags = ["-g", "-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.workloads.shared import WORKLOADS, compile_c, make_once, run
+from tests.marks import slow_cases
 
 SOURCES = [WORKLOADS / "stm-cache" / "src" / name for name in ("cache.c", "stress.c")]
 BUILDS: dict[str, list[str]] = {
@@ -54,14 +55,26 @@ def check(figures: dict[str, int], size: str, entries: str) -> None:
 @pytest.mark.parametrize(("size", "entries"), BOUNDS)
 @pytest.mark.parametrize("policy", ["lru", "gdsf"])
 @pytest.mark.parametrize("cleanup", ["deferred", "inside"])
-@pytest.mark.parametrize("build", ["lock", "thread-sanitizer", "address-sanitizer"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        "lock",
+        *slow_cases("builds it again with a sanitizer", "thread-sanitizer", "address-sanitizer"),
+    ],
+)
 def test_threads_with_a_lock(programs: Path, build: str, cleanup: str, policy: str, size: str, entries: str) -> None:
     check(stress(programs / build, 1500, size, entries, policy, cleanup), size, entries)
 
 
 @pytest.mark.parametrize(("size", "entries"), BOUNDS)
 @pytest.mark.parametrize("cleanup", ["deferred", "commit", "inside"])
-@pytest.mark.parametrize("method", ["serialirr", "gl_wt", "ml_wt", "htm"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "ml_wt",
+        *slow_cases("another method of libitm", "serialirr", "gl_wt", "htm"),
+    ],
+)
 def test_threads_with_transactions(programs: Path, method: str, cleanup: str, size: str, entries: str) -> None:
     figures = stress(programs / "tm", 1000, size, entries, "gdsf", cleanup, ITM_DEFAULT_METHOD=method)
     check(figures, size, entries)

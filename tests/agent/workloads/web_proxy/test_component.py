@@ -45,6 +45,7 @@ def test_a_wrong_answer_is_infeasible(small: Path, state: Path) -> None:
     assert processes_of(state) == []
 
 
+@pytest.mark.slow("a whole study; the trial shows what it runs")
 def test_the_study(small: Path, state: Path, embedded_service: EmbeddedService, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     study = yaml.safe_load((WORKLOAD / "study.yml").read_text())

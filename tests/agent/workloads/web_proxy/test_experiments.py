@@ -10,6 +10,7 @@ from tests.agent.workloads.web_proxy.proxies import WORKLOAD
 SHORT = ("--seconds", "0.1", "--warm-up", "0.05")
 
 
+@pytest.mark.slow("a script of measurements; the trial shows what it runs")
 def test_the_table(small: Path, tmp_path: Path, programs_start: None) -> None:
     asked = ["--parts", "table", "--rounds", "2", *SHORT, "--folder", tmp_path / "measured"]
     answer = run_script(small, "experiments", *asked)

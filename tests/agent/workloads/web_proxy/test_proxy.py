@@ -243,6 +243,7 @@ def test_the_laws_of_popularity(proxy: Any, built: Path, law: str, skew: int, we
     assert hits / requests == pytest.approx(expected, abs=0.1)
 
 
+@pytest.mark.slow("builds it twice with sanitizers")
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(built: Path, trial: ModuleType, tmp_path: Path, sanitizer: str) -> None:
     compile_proxy(tmp_path, "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all")
