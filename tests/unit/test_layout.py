@@ -39,7 +39,7 @@ def test_import_is_light(module: str, forbidden: str, programs_start: None) -> N
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_the_command_line_of_django_starts() -> None:
+def test_the_command_line_of_django_starts(programs_start: None) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "service.manage", "spectacular", "--help"],
         capture_output=True, text=True, check=False, cwd=ROOT,
