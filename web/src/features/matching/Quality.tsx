@@ -47,7 +47,7 @@ function NoPairs({ quality: { records } }: { quality: MatchingQuality }) {
     <Empty title={t`Not enough records to measure the matching`}>
       <p>
         {plural(records, { one: "# active record has the name of an application", other: "# active records have the name of an application" })}.{" "}
-        {t`A pair of records of the same application shows whether one finds the other, and there is none. Until there are pairs, keep the usual weights and threshold. Tune the same application again, for example with another input or number of nodes, as a study with a name of its own:`}
+        {t`A pair of records of the same application shows whether one finds the other, and there is none. Until there are pairs, keep the default weights and threshold. Tune the same application again, for example with another input or number of nodes, as a study with a name of its own:`}
       </p>
       <Code>trimtab tune study.yaml --name another-size</Code>
     </Empty>
@@ -57,7 +57,7 @@ function NoPairs({ quality: { records } }: { quality: MatchingQuality }) {
 function TooFew({ quality: { learnable } }: { quality: MatchingQuality }) {
   return (
     <p className={styles.note}>
-      {t`Weights are learned from at least two applications with four records each; there ${plural(learnable, { one: "is # such application", other: "are # such applications" })}. Until then the usual weights of the published method are a good choice.`}
+      {t`Weights are learned from at least two applications with four records each; there ${plural(learnable, { one: "is # such application", other: "are # such applications" })}. Until then the default weights of the published method are a good choice.`}
     </p>
   );
 }

@@ -76,7 +76,7 @@ function Clusters({ settings: { clusters, is_own: isOwn }, cluster, onCluster, m
         {isOwn
           ? t`These settings were set by an administrator.`
           : cluster === ""
-            ? t`Nothing was changed: these are the usual settings of the published method.`
+            ? t`Nothing was changed: these are the default settings of the published method.`
             : t`The cluster has no settings of its own: these are the ones of all other clusters.`}
       </p>
     </>
@@ -168,7 +168,7 @@ function Form({ settings, cluster, mayChange, learned }: FormProps) {
               {t`Save settings`}
             </Button>
             <Button disabled={!isChanged} onClick={() => change(draftOf(settings))}>{t`Undo changes`}</Button>
-            <Button onClick={() => change({ ...draft, ...draftOf({ ...settings, threshold: settings.usual_threshold, weights: settings.usual_weights }) })}>{t`Fill in the usual values`}</Button>
+            <Button onClick={() => change({ ...draft, ...draftOf({ ...settings, threshold: settings.usual_threshold, weights: settings.usual_weights }) })}>{t`Fill in the defaults`}</Button>
             {learned === null ? null : (
               <Button onClick={() => change(draftOf({ ...settings, threshold: learned.threshold, weights: learned.weights }))}>{t`Fill in learned values`}</Button>
             )}
