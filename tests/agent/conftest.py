@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.far_side import TOKEN, FarSide
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
 from trimtab_components.schema import Component
@@ -122,7 +123,7 @@ class AgentProcess:
 
     def wait_until_ready(self) -> None:
         """Wait until the agent has registered after its latest start."""
-        wait_until(lambda: "ready " in self.log[self._begun :])
+        wait_for(lambda: "ready " in self.log[self._begun :])
 
     def runs(self) -> bool:
         """Return whether the process was started and has not ended."""
@@ -181,14 +182,6 @@ def agent(tmp_path: Path, far_side: FarSide) -> Iterator[AgentProcess]:
     made.clear_away()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.01)
-
-
 def at_best(measure: Callable[[], float], seconds: float) -> bool:
     """Return whether the quickest of three runs takes less than `seconds`. Other work of the machine can only add."""
     return any(measure() < seconds for _ in range(3))
@@ -197,4 +190,4 @@ def at_best(measure: Callable[[], float], seconds: float) -> bool:
 def run_agent_command(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run `trimtab-agent` with these arguments to its end."""
     command = [sys.executable, "-m", "trimtab_agent.main", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 from google.rpc import status_pb2
 
+from tests.factories.patience import wait_for
 from tests.factories.ports import free_port
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, matching_pb2, matching_pb2_grpc
 from trimtab_agent.credentials import digest
@@ -163,17 +164,18 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
             self.changed.notify_all()
             return asked.id
 
-    def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
-        """Wait until the condition holds."""
-        deadline = time.monotonic() + seconds
-        with self.changed:
-            while not condition():
-                assert time.monotonic() < deadline, "it did not come about"
-                self.changed.wait(0.05)
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """Wait until the condition holds. No call of an agent changes anything while it is looked at."""
 
-    def outcome(self, lease: str, seconds: float = 60.0) -> agent_pb2.SettleLeaseRequest:
+        def holds() -> bool:
+            with self.changed:
+                return bool(condition())
+
+        wait_for(holds)
+
+    def outcome(self, lease: str) -> agent_pb2.SettleLeaseRequest:
         """Wait until the lease is settled and return the outcome."""
-        self.wait_for(lambda: lease in self.settled, seconds)
+        self.wait_for(lambda: lease in self.settled)
         return self.settled[lease]
 
     # -- the service

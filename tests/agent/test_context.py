@@ -17,11 +17,10 @@ import pytest
 
 import trimtab
 from tests.factories.agent import RealAgent
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from trimtab.cli.context_controller import Follower
 from trimtab.context import ContextRow
-
-pytestmark = pytest.mark.timeout(900)
 
 SIZES = [64, 256, 2048, 16384, 131072]
 DEFAULT = 2048
@@ -149,7 +148,7 @@ def test_the_table_has_good_settings_for_each_context(
         )
         assert name is not None
         study = client.create_from_spec(name, spec)
-        wait_for(lambda: study.refresh().state.finished, 800, "the study ends")
+        wait_for(lambda: study.refresh().state.finished, "the study ends")
     assert study.state == "COMPLETED", study.status.reason
     searched = [trial.params["access"] for trial in study.trials(["COMPLETED"]) if trial.origin != "check"]
     assert searched.count("random") == searched.count("ordered") == trials // 2

@@ -8,8 +8,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.agent.conftest import BASIC, AgentProcess, at_best, processes_of, run_agent_command, wait_until
+from tests.agent.conftest import BASIC, AgentProcess, at_best, processes_of, run_agent_command
 from tests.agent.far_side import FarSide, Outcome, refuse
+from tests.factories.patience import PATIENCE, wait_for
 
 
 def test_the_agent_registers_with_its_resources(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
@@ -19,7 +20,7 @@ def test_the_agent_registers_with_its_resources(agent: AgentProcess, far_side: F
     assert (request.name, request.slots, dict(request.labels)) == ("tested", 3, {"partition": "short"})
     (component,) = request.components
     assert (component.name, len(component.digest)) == ("basic", 64)
-    wait_until(lambda: "ready agent=tested slots=3 components=basic" in agent.log)
+    wait_for(lambda: "ready agent=tested slots=3 components=basic" in agent.log)
     agent.kill()
     agent.start()
     far_side.wait_for(lambda: len(far_side.registrations) == 2)
@@ -38,7 +39,7 @@ def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide, programs_sta
     assert settled.elapsed.ToNanoseconds() > 0
     far_side.wait_for(lambda: b"value=2.5" in far_side.logs.get(lease, b""))
     far_side.wait_for(lambda: far_side.started.get(lease))
-    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    wait_for(lambda: not list((agent.state / "leases").iterdir()))
 
 
 def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
@@ -109,7 +110,7 @@ def test_artifacts_are_sent_after_the_trial_is_settled(
     assert (sent["result.txt"].data, sent["result.txt"].left_out) == (b"got 0.0\n", "")
     assert (sent["big.bin"].data, sent["big.bin"].size) == (b"", 2000)
     assert "larger than 1 KiB" in sent["big.bin"].left_out
-    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    wait_for(lambda: not list((agent.state / "leases").iterdir()))
     assert far_side.artifact_calls == 3
 
 
@@ -123,7 +124,7 @@ def test_a_policy_can_hide_commands_and_refuse_dry_runs(
     far_side.outcome(lease)
     far_side.wait_for(lambda: lease in far_side.shown)
     assert not far_side.shown[lease].commands
-    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    wait_for(lambda: not list((agent.state / "leases").iterdir()))
     assert bytes(far_side.logs[lease]).startswith(b"$ [command]\n")
     assert lease not in far_side.artifacts
     asked = far_side.ask(1, "basic", {"x": 0.5})
@@ -339,7 +340,7 @@ def test_sigterm_while_it_is_idle_or_the_service_is_away(
     def alone() -> float:
         before = agent.log.count("trying again")
         agent.start()
-        wait_until(lambda: agent.log.count("trying again") > before)
+        wait_for(lambda: agent.log.count("trying again") > before)
         return agent.stop()
 
     assert at_best(idle, 3)
@@ -367,7 +368,7 @@ def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSid
     (wrong.components / "basic.yaml").write_text(BASIC)
     wrong.start()
     assert wrong.process
-    assert wrong.process.wait(60) == 1
+    assert wrong.process.wait(PATIENCE) == 1
     assert "the token is not known (bad_token)" in wrong.log
 
 
@@ -436,7 +437,7 @@ def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide
     far_side.before = elsewhere
     agent.start()
     error = "Register: it works on another machine (agent_online_elsewhere)"
-    wait_until(lambda: f'the agent is active elsewhere, trying again seconds=60 error="{error}"' in agent.log)
+    wait_for(lambda: f'the agent is active elsewhere, trying again seconds=60 error="{error}"' in agent.log)
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
     place, _, process = far_side.registrations[0].session_id.partition(":")
     assert len(place) == 16
@@ -462,7 +463,7 @@ def test_token_is_read_again_when_it_is_refused(agent: AgentProcess, far_side: F
 
     far_side.before = only_new
     lease = far_side.offer("basic")
-    wait_until(lambda: "expired" in agent.log)
+    wait_for(lambda: "expired" in agent.log)
     tokens["old"] = False
     assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
 

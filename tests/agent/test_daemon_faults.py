@@ -8,9 +8,10 @@ import time
 import psutil
 import pytest
 
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.agent.conftest import AgentProcess, processes_of
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.test_daemon import trials_of
+from tests.factories.patience import wait_for
 from tests.marks import slow_cases
 
 
@@ -26,7 +27,7 @@ def test_killed_while_a_trial_runs_it_is_followed_again(
 ) -> None:
     agent.start()
     lease = far_side.offer("basic", application="slow", x=3.0)
-    wait_until((agent.folder / "started").exists)
+    wait_for((agent.folder / "started").exists)
     agent.kill()
     (agent.folder / "started").unlink()
     agent.start()
@@ -43,10 +44,10 @@ def test_killed_and_started_after_the_trial_has_ended(
 ) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated", x=4.0)
-    wait_until((agent.folder / "started").exists)
+    wait_for((agent.folder / "started").exists)
     agent.kill()
     (agent.folder / "gate").touch()
-    wait_until(lambda: not processes_of(agent.state))
+    wait_for(lambda: not processes_of(agent.state))
     assert lease not in far_side.settled
     agent.start()
     assert far_side.outcome(lease).metrics["value"] == 4.0
@@ -63,7 +64,7 @@ def test_killed_between_the_answer_and_its_arrival(
     far_side.wait_for(lambda: lease in far_side.settled)
     agent.kill()
     agent.start()
-    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    wait_for(lambda: not list((agent.state / "leases").iterdir()))
     assert len([request for request in far_side.settlements if request.lease == lease]) >= 2
     settled_once(far_side, lease)
 
@@ -72,7 +73,7 @@ def test_machine_gone_while_a_trial_ran(agent: AgentProcess, far_side: FarSide, 
     """Agent and supervisor end at one moment: the trial is run again, with nothing of the first run left."""
     agent.start()
     lease = far_side.offer("basic", application="gated", x=6.0)
-    wait_until((agent.folder / "started").exists)
+    wait_for((agent.folder / "started").exists)
     agent.kill()
     (folder,) = (agent.state / "leases").iterdir()
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
@@ -122,7 +123,7 @@ def test_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, seconds: f
     agent.wait_until_ready()  # the last one may have found nothing left to do
     agent.stop()
     # a killed agent's supervisor ends by itself, some moments after it has left the result
-    wait_until(lambda: not processes_of(agent.state))
+    wait_for(lambda: not processes_of(agent.state))
 
 
 def test_service_away_while_trials_end(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
@@ -131,7 +132,7 @@ def test_service_away_while_trials_end(agent: AgentProcess, far_side: FarSide, p
     far_side.wait_for(lambda: all(far_side.started.get(lease) for lease in leases))
     far_side.close()
     (agent.folder / "gate").touch()
-    wait_until(lambda: len(list(agent.state.glob("leases/*/settlement.json"))) == 2)
+    wait_for(lambda: len(list(agent.state.glob("leases/*/settlement.json"))) == 2)
     assert far_side.settled == {}
     far_side.open()
     for number, lease in enumerate(leases):
@@ -150,13 +151,13 @@ def test_service_away_and_agent_killed_and_the_lease_lost_meanwhile(
     far_side.close()
     agent.kill()
     (agent.folder / "gate").touch()
-    wait_until(lambda: list(agent.state.glob("leases/*/result.json")))
+    wait_for(lambda: list(agent.state.glob("leases/*/result.json")))
     far_side.lost.add(lease)
     del far_side.granted[lease]
     far_side.open()
     agent.start()
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
-    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    wait_for(lambda: not list((agent.state / "leases").iterdir()))
     assert far_side.refused == [lease]
     assert lease not in far_side.settled
 
@@ -166,7 +167,7 @@ def test_a_trial_to_be_run_again_is_not_where_its_lease_is_lost(
 ) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated")
-    wait_until((agent.folder / "started").exists)
+    wait_for((agent.folder / "started").exists)
     agent.kill()
     (folder,) = (agent.state / "leases").iterdir()
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
@@ -194,10 +195,10 @@ def test_answers_that_are_lost(agent: AgentProcess, far_side: FarSide, method: s
 def test_supervisor_killed_is_the_machines_fault(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")
-    wait_until(lambda: list(agent.state.glob("leases/*/pid")))
+    wait_for(lambda: list(agent.state.glob("leases/*/pid")))
     far_side.wait_for(lambda: far_side.started.get(lease))
     (pid,) = agent.state.glob("leases/*/pid")
-    wait_until(pid.read_text)
+    wait_for(pid.read_text)
     os.kill(int(pid.read_text().split()[0]), signal.SIGKILL)
     settled = far_side.outcome(lease)
     assert settled.outcome == Outcome.OUTCOME_FAILED
@@ -213,7 +214,7 @@ def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide, pro
     try:
         agent.start()
         lease = far_side.offer("basic", application="gated", metrics=("value",), x=8.0)
-        wait_until((agent.folder / "started").exists)
+        wait_for((agent.folder / "started").exists)
         filler = agent.state / "filler"
         subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=64k"], capture_output=True, check=False)
         (agent.folder / "gate").touch()
@@ -222,7 +223,7 @@ def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide, pro
         assert settled.outcome == Outcome.OUTCOME_FAILED
         assert settled.reason == "metric 'value': the output could not be stored: No space left on device"
         waiting = far_side.offer("basic", x=9.0)
-        wait_until(lambda: "no further trial starts until there is enough space" in agent.log)
+        wait_for(lambda: "no further trial starts until there is enough space" in agent.log)
         assert waiting not in far_side.granted
         filler.unlink()
         assert far_side.outcome(waiting).metrics["value"] == 9.0
@@ -235,12 +236,12 @@ def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide, pro
 def test_a_result_that_cannot_be_journalled_waits(agent: AgentProcess, far_side: FarSide, programs_start: None) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated", x=8.0)
-    wait_until((agent.folder / "started").exists)
+    wait_for((agent.folder / "started").exists)
     (folder,) = (agent.state / "leases").iterdir()
     obstacle = folder / "settlement.json"
     obstacle.mkdir()
     (agent.folder / "gate").touch()
-    wait_until(lambda: "a result cannot be written, waiting for disk space study=study trial=1 " in agent.log)
+    wait_for(lambda: "a result cannot be written, waiting for disk space study=study trial=1 " in agent.log)
     assert lease not in far_side.settled
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED  # the others go on
     obstacle.rmdir()
@@ -257,7 +258,7 @@ def test_nothing_of_a_killed_agent_outlives_its_trials(
     idle = psutil.Process(agent.process.pid).children()
     assert idle
     agent.kill()
-    wait_until(lambda: not any(process.is_running() for process in idle))
+    wait_for(lambda: not any(process.is_running() for process in idle))
 
 
 def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(
@@ -265,13 +266,13 @@ def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(
 ) -> None:
     agent.start()
     lease = far_side.offer("basic", application="gated", x=3.0)
-    wait_until((agent.folder / "started").exists)
+    wait_for((agent.folder / "started").exists)
     agent.kill()
     (pipe,) = agent.state.glob("leases/*/alive")
     pipe.rename(aside := pipe.with_name("aside"))
     pipe.symlink_to(pipe)  # too many levels of symbolic links
     agent.start()
-    wait_until(lambda: "the folder of a trial cannot be reached, trying again study=study trial=1 " in agent.log)
+    wait_for(lambda: "the folder of a trial cannot be reached, trying again study=study trial=1 " in agent.log)
     assert lease not in far_side.settled
     aside.rename(pipe)
     (agent.folder / "gate").touch()

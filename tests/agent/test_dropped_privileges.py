@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories.patience import PATIENCE
+
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can drop privileges")
 
 COMPONENT = """
@@ -49,7 +51,7 @@ def attempt(tmp_path: Path, header: str) -> "subprocess.CompletedProcess[str]":
     (folder / "parse.py").write_text(METRIC.replace("UID", str(nobody.pw_uid)))
     program, file = Path(sys.executable).with_name("trimtab-agent"), folder / "component.yaml"
     command = [str(program), "try", str(file), "--state-dir", str(tmp_path / "state"), "--set", "size=4"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_a_service_that_drops_its_privileges_writes_into_a_shared_folder(tmp_path: Path, programs_start: None) -> None:

@@ -9,8 +9,9 @@ import grpc
 import pytest
 
 from service.identity import secret
-from tests.agent.conftest import BASIC, AgentProcess, run_agent_command, wait_until
+from tests.agent.conftest import BASIC, AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent.credentials import Enrolled, digest
 from trimtab_agent.enrolment import VARIABLE, find
 
@@ -83,7 +84,7 @@ def test_it_renews_by_itself_and_survives_lost_answers(
     agent.start("--enrol", TOKEN, token_file=False)
     far_side.wait_for(lambda: len(far_side.credentials) >= 4)
     # Each answer was for a credential that it then used: with the first ones ended it goes on.
-    wait_until(lambda: digest(credential(agent)) in far_side.credentials[2:])
+    wait_for(lambda: digest(credential(agent)) in far_side.credentials[2:])
     del far_side.credentials[:2]
     works(agent, far_side)
     # Whenever it is killed, it comes back with what it has.
@@ -105,7 +106,7 @@ def test_trials_continue_while_the_renewal_of_credentials_fails(enrolled: AgentP
 
     far_side.before = no_renewal
     enrolled.start(token_file=False)
-    wait_until(lambda: "the credential is not renewed, trying again tries=1 error=" in enrolled.log)
+    wait_for(lambda: "the credential is not renewed, trying again tries=1 error=" in enrolled.log)
     works(enrolled, far_side)
 
 
@@ -115,7 +116,7 @@ def test_a_malformed_token_is_reported_at_the_start(
 ) -> None:
     agent.start("--enrol", token, token_file=False)
     assert agent.process
-    assert agent.process.wait(60) == 1
+    assert agent.process.wait(PATIENCE) == 1
     assert "the token was used (invalid_enrolment)" in agent.log
     assert "Traceback" not in agent.log
 

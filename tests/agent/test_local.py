@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
+from tests.agent.conftest import AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
+from tests.factories.patience import PATIENCE, wait_for, wait_for_async
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, stored_result
 from trimtab_agent.runners.base import Outcome as Ended
@@ -121,7 +122,7 @@ def job(tmp_path: Path) -> Callable[..., tuple[Path, JobSpec]]:
             command=command,
             env=environment,
             base_env=environment,
-            timeout=60.0,
+            timeout=PATIENCE,
             metrics=[{"name": "seconds", "kind": "wall_time"}],
             required=["seconds"],
             params={},
@@ -135,13 +136,7 @@ def job(tmp_path: Path) -> Callable[..., tuple[Path, JobSpec]]:
 
 async def run(runner: LocalRunner, folder: Path, spec: JobSpec) -> JobResult:
     await runner.submit(folder, spec)
-    return await asyncio.wait_for(runner.wait(folder), 60)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  the condition is in the file system
-            await asyncio.sleep(0.01)
+    return await asyncio.wait_for(runner.wait(folder), PATIENCE)
 
 
 def cpus_told(folder: Path) -> list[list[int]]:
@@ -177,11 +172,11 @@ async def test_each_trial_has_its_own_cpus(
         await runner.submit(folder, spec)
     gate_a, folder_a, _ = jobs[0]
     gate_a.touch()
-    assert (await asyncio.wait_for(runner.wait(folder_a), 60)).outcome is Ended.COMPLETED
+    assert (await asyncio.wait_for(runner.wait(folder_a), PATIENCE)).outcome is Ended.COMPLETED
     await runner.submit(jobs[2][1], jobs[2][2])
     for opened, folder, _ in jobs[1:]:
         opened.touch()
-        assert (await asyncio.wait_for(runner.wait(folder), 60)).outcome is Ended.COMPLETED
+        assert (await asyncio.wait_for(runner.wait(folder), PATIENCE)).outcome is Ended.COMPLETED
     runner.close()
     first, second, third = (cpus_told(folder) for _, folder, _ in jobs)
     assert first == [two[:1]] * 3
@@ -227,10 +222,10 @@ async def test_a_job_whose_folder_is_gone_ends(
     folder, spec = job("a", "sh", "-c", 'touch begun; until [ -e "$0" ]; do sleep 0.02; done', str(gate))
     await runner.submit(folder, spec)
     waiting = asyncio.create_task(runner.wait(folder))
-    await until((folder / "work" / "begun").exists)
+    await wait_for_async((folder / "work" / "begun").exists)
     folder.rename(folder.with_name("gone"))
     gate.touch()
-    assert (await asyncio.wait_for(waiting, 60)).outcome is Ended.FAILED
+    assert (await asyncio.wait_for(waiting, PATIENCE)).outcome is Ended.FAILED
     runner.close()
 
 
@@ -241,7 +236,7 @@ async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(
     (first, spec), (second, exclusive) = job("a", "sleep", "60"), job("b", "true", exclusive=True)
     await runner.submit(first, spec)
     submitting = asyncio.create_task(runner.submit(second, exclusive))
-    await until(lambda: runner.waiting(second))
+    await wait_for_async(lambda: runner.waiting(second))
     await runner.cancel(second)
     await submitting
     assert (await runner.wait(second)).outcome is Ended.CANCELLED
@@ -389,7 +384,7 @@ async def test_a_limit_goes_with_the_trial_when_its_agent_is_gone(
     await first.submit(folder, spec)
     await second.status(folder)
     (folder / "work" / "open").touch()
-    result = await asyncio.wait_for(second.wait(folder), 60)
+    result = await asyncio.wait_for(second.wait(folder), PATIENCE)
     assert result.outcome is Ended.INFEASIBLE
     assert "command: out of memory" in result.reason
     await first.wait(folder)
@@ -405,12 +400,12 @@ async def test_hidden_processes_of_a_killed_supervisor_are_ended(
     runner = LocalRunner(memory=memory)
     folder, spec = job("a", "sh", "-c", "env -i setsid sleep 61 & echo $! > hidden; touch begun; sleep 60")
     await runner.submit(folder, spec)
-    await until((folder / "work" / "begun").exists)
+    await wait_for_async((folder / "work" / "begun").exists)
     hidden = int((folder / "work" / "hidden").read_text())
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
-    result = await asyncio.wait_for(runner.wait(folder), 60)
+    result = await asyncio.wait_for(runner.wait(folder), PATIENCE)
     assert result.reason == "the trial's supervisor process was killed"
-    wait_until(lambda: not Path(f"/proc/{hidden}").exists() or "Z" in _state(hidden))
+    wait_for(lambda: not Path(f"/proc/{hidden}").exists() or "Z" in _state(hidden))
     runner.close()
 
 
@@ -429,7 +424,7 @@ def test_groups_of_dead_agents_are_cleared_away(grouped: None, agent: AgentProce
     left = list(mine.parent.glob(f"trimtab-{agent.process.pid}-*"))
     assert len(left) == 1
     agent.kill()
-    wait_until(lambda: not cgroup.processes(str(left[0])))
+    wait_for(lambda: not cgroup.processes(str(left[0])))
     Cgroups(64 * MIB)
     assert not left[0].exists()
     assert mine.exists(), "its agent, this process, lives"
@@ -450,9 +445,9 @@ async def test_trials_run_without_control_groups_after_one_warning(
         assert (await run(runner, folder, spec)).outcome is Ended.COMPLETED
     folder, spec = job("killed", "sh", "-c", "touch begun; setsid sleep 60 & sleep 60")
     await runner.submit(folder, spec)
-    await until((folder / "work" / "begun").exists)
+    await wait_for_async((folder / "work" / "begun").exists)
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
-    assert (await asyncio.wait_for(runner.wait(folder), 60)).outcome is Ended.FAILED
+    assert (await asyncio.wait_for(runner.wait(folder), PATIENCE)).outcome is Ended.FAILED
     (reported,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert reported == ('no control groups for trials, there is no memory limit reason="no control groups are mounted"')
     assert stored_result(folder) is None

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
+from tests.agent.conftest import AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
 from trimtab_agent.policy import Policy, RayRules, SlurmRules, load
@@ -256,8 +257,8 @@ def test_a_policy_that_leaves_nothing_stops_the_agent(
 ) -> None:
     agent.start("--policy", str(policy_file(tmp_path, "components: {other: {}}")))
     assert agent.process is not None
-    assert agent.process.wait(60) == 2
-    wait_until(lambda: "the policy allows none of the installed components (basic)" in agent.log)
+    assert agent.process.wait(PATIENCE) == 2
+    wait_for(lambda: "the policy allows none of the installed components (basic)" in agent.log)
 
 
 def test_a_policy_that_is_not_there_is_named(tmp_path: Path, programs_start: None) -> None:

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.agent.conftest import run_agent_command
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import require_program, wait_for
+from tests.factories.service import require_program
 from trimtab_agent.metrics.extract import NoValueError
 from trimtab_agent.metrics.prometheus import QueryError, by_query
 
@@ -73,11 +74,11 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -
     with (folder / "log").open("w") as log:
         server = subprocess.Popen([program, *options, f"--web.listen-address={address}"], stdout=log, stderr=log)
     try:
-        wait_for(lambda: server.poll() is None and is_ready(f"http://{address}/-/ready"), 60, "Prometheus is ready")
+        wait_for(lambda: server.poll() is None and is_ready(f"http://{address}/-/ready"), "Prometheus is ready")
         yield Prometheus(f"http://{address}", target)
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(PATIENCE)
 
 
 def is_ready(url: str) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.agent.conftest import AgentProcess, wait_until
+from tests.agent.conftest import AgentProcess
 from tests.agent.far_side import FarSide
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
 from trimtab_agent._gen import agent_pb2
 
@@ -34,7 +35,7 @@ Write = Callable[[str, int], dict[str, Any]]
 @pytest.fixture
 def rest(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=60) as client:
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=PATIENCE) as client:
         yield client
         client.delete("/components/pulled/files")
 
@@ -67,7 +68,7 @@ def pull(agent: AgentProcess) -> Pull:
         how = {"stdin": subprocess.DEVNULL, **how}
         return subprocess.run(
             [*command, "--state-dir", str(agent.state), *options],
-            capture_output=True, text=True, timeout=300, check=False, **how,
+            capture_output=True, text=True, timeout=PATIENCE, check=False, **how,
         )  # fmt: skip
 
     return run
@@ -144,13 +145,13 @@ def test_a_running_agent_offers_it(agent: AgentProcess, pull: Pull, write: Write
 
     assert offering() == []
     assert pull("--yes", "--digest", written["sha256"]).returncode == 0
-    wait_until(lambda: offering() == ["puller"])
+    wait_for(lambda: offering() == ["puller"])
     # A file with a fault changes nothing.
     (agent.components / "other.yaml").write_text("name: [")
-    wait_until(lambda: "the changed component files are not used" in agent.log)
+    wait_for(lambda: "the changed component files are not used" in agent.log)
     assert offering() == ["puller"]
     (agent.components / "other.yaml").unlink()
-    wait_until(lambda: "component files have changed components=pulled\n" in agent.log)
+    wait_for(lambda: "component files have changed components=pulled\n" in agent.log)
     assert agent.stop() < 10
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
+from tests.agent.conftest import AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
+from tests.factories.patience import wait_for
 from trimtab_agent.supervisor import quiet
 
 COMPONENT = """
@@ -68,7 +69,7 @@ def test_a_doubtful_timing_is_shown_with_the_trial(
     assert " % of the CPU" in settled.doubt
     assert "Linux " in settled.machine
     far_side.wait_for(lambda: "[warning: other processes took " in far_side.logs.get(lease, b"").decode())
-    wait_until(lambda: settled.doubt in agent.log)
+    wait_for(lambda: settled.doubt in agent.log)
     done = run_agent_command(["try", str(file), "--state-dir", str(tmp_path / "try")])
     assert done.returncode == 0, done.stderr
     before, _, after = done.stdout.partition("command:")

@@ -13,6 +13,7 @@ import pytest
 
 from service.embedded.postgres import programs
 from tests.agent.conftest import run_agent_command
+from tests.factories.patience import PATIENCE
 from tests.factories.service import lack, require_program
 from trimtab_agent.metrics.extract import NoValueError
 from trimtab_agent.metrics.tools import by_tool
@@ -267,6 +268,6 @@ def test_hyperfine_in_a_trial_of_an_agent(
 
 
 def run(command: list[str], folder: Path | None = None) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

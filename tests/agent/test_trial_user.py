@@ -14,8 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
+from tests.agent.conftest import AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
+from tests.factories.patience import wait_for
 
 USER = "nobody"
 
@@ -75,7 +76,7 @@ def agent(folder: Path, far_side: FarSide) -> Iterator[AgentProcess]:
 
 def start(agent: AgentProcess, *options: str) -> None:
     agent.start("--enrol", "tre_once", "--trial-user", USER, *options, token_file=False)
-    wait_until(lambda: "ready " in agent.log or not agent.runs())
+    wait_for(lambda: "ready " in agent.log or not agent.runs())
     assert agent.runs(), agent.log
 
 
@@ -139,7 +140,7 @@ def test_cancelling_ends_all_processes_of_the_user(
 ) -> None:
     start(agent)
     lease = far_side.offer("other", application="long")
-    wait_until(lambda: list((agent.state / "leases").glob("*/work/begun.txt")))
+    wait_for(lambda: list((agent.state / "leases").glob("*/work/begun.txt")))
     mine = processes(agent.state)
     assert {one.username() for one in mine} == {USER}
     if killed:
@@ -147,7 +148,7 @@ def test_cancelling_ends_all_processes_of_the_user(
         os.kill(supervisor, signal.SIGKILL)
     else:
         far_side.to_cancel[lease] = "no more"
-    wait_until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in mine))
+    wait_for(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in mine))
 
 
 def is_mine(process: psutil.Process | None, mine: list[psutil.Process]) -> bool:

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 import trimtab
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.agent.conftest import AgentProcess, processes_of
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
 from tests.marks import slow_cases
 from trimtab.study import Study
@@ -72,9 +73,9 @@ def create(client: trimtab.Client, name: str, application: str, trials: int, par
     )
 
 
-def finished(study: Study, seconds: float = 240.0) -> list[Trial]:
+def finished(study: Study) -> list[Trial]:
     """The study's trials, once it has ended."""
-    wait_until(lambda: study.refresh().state == "COMPLETED", seconds)
+    wait_for(lambda: study.refresh().state == "COMPLETED")
     return study.trials()
 
 
@@ -99,7 +100,7 @@ def test_agent_killed_again_and_again(client: trimtab.Client, agent: AgentProces
     for _ in range(5):
         before = ran.stat().st_size
         agent.start("--slots", "2")
-        wait_until(partial(_is_longer, ran, before))
+        wait_for(partial(_is_longer, ran, before))
         agent.kill()
     agent.start("--slots", "2")
     trials = finished(study)
@@ -123,9 +124,9 @@ def test_infeasible_trials(client: trimtab.Client, agent: AgentProcess, name: st
 def test_aborted_study_ends_its_trial(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
     agent.start()
     study = create(client, name, "second", 1000)
-    wait_until(lambda: (agent.components / "ran").exists())
+    wait_for(lambda: (agent.components / "ran").exists())
     study.stop()
-    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    wait_for(lambda: not list((agent.state / "leases").iterdir()))
     seen = (agent.components / "ran").read_text()
     time.sleep(1.5)
     assert (agent.components / "ran").read_text() == seen
@@ -143,7 +144,7 @@ def test_service_killed_while_trials_run(own_service: EmbeddedService, tmp_path:
             study = create(client, name, "second", 4)
             for server in ("grpc", "postgres"):
                 (agent.components / "ran").unlink(missing_ok=True)
-                wait_until((agent.components / "ran").exists)  # a trial runs now
+                wait_for((agent.components / "ran").exists)  # a trial runs now
                 os.kill(own_service.processes()[server], signal.SIGKILL)
             trials = finished(study)
         assert len(trials) == 4
@@ -255,14 +256,14 @@ def test_trials_are_pruned_by_their_measurements_while_they_run(
         assert trial.state in ("PRUNED", "COMPLETED")
         assert trial.state == "PRUNED" or trial not in bad, study.trial(trial.number)
         # A trial may be pruned before the cluster reports the job's node, which comes with the job's end.
-        wait_until(partial(lambda number: study.trial(number).node in nodes, trial.number))
+        wait_for(partial(lambda number: study.trial(number).node in nodes, trial.number))
         reported = [(one.step, one.metrics) for one in study.trial(trial.number).measurements]
         assert reported == [(step, {"value": trial.params["x"]}) for step in (1, 2, 3)][: len(reported)]
         if trial.state == "PRUNED":
             assert "worse than the median" in trial.reason
             assert trial.metrics["value"] == trial.params["x"]
     if slurm:
-        wait_until(lambda: slurm.run("squeue", "-h") == "")
+        wait_for(lambda: slurm.run("squeue", "-h") == "")
 
 
 @pytest.mark.parametrize("runner", ["slurm", *slow_cases("tests/agent/ray_runner cancels a job on Ray", "ray")])
@@ -286,17 +287,17 @@ def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
     )
     assert study.spec.execution is not None
     assert study.spec.execution.placement == trimtab.Placement(exclusive=True, spread=True)
-    wait_until(lambda: len(study.trial(1).measurements) == 3, 120)
+    wait_for(lambda: len(study.trial(1).measurements) == 3)
     # The job measures as soon as it runs, which may be before the cluster reports its node.
-    wait_until(lambda: study.trial(1).node in (slurm.nodes if slurm else [os.uname().nodename]))
+    wait_for(lambda: study.trial(1).node in (slurm.nodes if slurm else [os.uname().nodename]))
     stopped = study.stop_trial(1, "enough")
     assert (stopped.state, stopped.metrics, stopped.reason) == ("PRUNED", {"value": 7.0}, "enough")
     if slurm:
-        wait_until(lambda: slurm.run("squeue", "-h") == "")
-    wait_until(lambda: list((agent.state / "leases").iterdir()) == [])
+        wait_for(lambda: slurm.run("squeue", "-h") == "")
+    wait_for(lambda: list((agent.state / "leases").iterdir()) == [])
     agent.stop()
     # the cluster ends them
-    wait_until(lambda: not processes_of(agent.state))
+    wait_for(lambda: not processes_of(agent.state))
     assert study.trial(1).metrics == {"value": 7.0}
 
 
@@ -346,7 +347,7 @@ def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
     rest = httpx.Client(
         base_url=f"{embedded_service.http_url}/api/v1",
         headers={"Authorization": f"Bearer {embedded_service.token}"},
-        timeout=60,
+        timeout=PATIENCE,
     )
     space = {"parameters": [{"name": "x", "type": "float", "min": 0, "max": 10, "default": 5.0}]}
     spec = {"space": space, "objectives": [{"metric": "value", "goal": "minimize"}], "algorithm": {"name": "random"}}
@@ -356,7 +357,7 @@ def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
         answer: dict[str, Any] = rest.post("/dry-runs", json={"spec": spec, "name": name}).raise_for_status().json()
         return answer
 
-    wait_until(lambda: dry_run()["state"] == "answered")
+    wait_for(lambda: dry_run()["state"] == "answered")
     would = dry_run()
     assert would["agent"] == "tested"
     assert would["trials"][0]["params"] == {"x": 5.0}
@@ -365,12 +366,12 @@ def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
 
     rest.post("/studies", json={"name": name, "spec": spec}).raise_for_status()
     trial = f"/studies/{name}/trials/1"
-    wait_until(lambda: started(rest.get(trial).json()["log"]))
+    wait_for(lambda: started(rest.get(trial).json()["log"]))
     before = started(rest.get(trial).json()["log"])
     assert agent.stop() < 10  # given back, and taken again
     agent.start()
-    wait_until(lambda: len(rest.get(trial).json()["leases"]) == 2)
-    wait_until(lambda: rest.get(trial).json()["leases"][1]["started_at"])
+    wait_for(lambda: len(rest.get(trial).json()["leases"]) == 2)
+    wait_for(lambda: rest.get(trial).json()["leases"][1]["started_at"])
     with rest.stream("GET", f"{trial}/events") as response:
         found = events(response.iter_lines())
         text = ""
@@ -406,7 +407,7 @@ def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
     assert command["argv"][-3:] == ["5.0", "--token=***", "5.0"]
     assert "hunter22" not in reported["log"]
     assert "5.0 '--token=***' 5.0\n" in reported["log"]
-    wait_until(lambda: rest.get(trial).json()["artifacts"])
+    wait_for(lambda: rest.get(trial).json()["artifacts"])
     (artifact,) = rest.get(trial).json()["artifacts"]
     assert artifact["name"] == "own.txt"
     content = rest.get(f"{trial}/artifacts/{artifact['id']}").raise_for_status()

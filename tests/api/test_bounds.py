@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from service.config.bodies import MAX_ANONYMOUS_BYTES
+from tests.factories.patience import PATIENCE
 from tests.factories.web import web_server
 
-PATIENCE = 120.0
 TOKEN = "Authorization: Bearer test-token\r\n"
 
 
 @pytest.fixture
 def port(transactional_db: None) -> Iterator[int]:
-    with web_server(PATIENCE) as port:
+    with web_server() as port:
         yield port
 
 

@@ -18,7 +18,8 @@ from django.test import Client
 
 from service.api.authentication import SAFE_METHODS
 from tests.api.conftest import SPEC, Json
-from tests.factories.browser import CHROMIUM, PATIENCE, open_page, started_browser
+from tests.factories.browser import CHROMIUM, open_page, started_browser
+from tests.factories.patience import PATIENCE
 from tests.factories.service import PROXY, EmbeddedService
 
 COOKIE = "trimtab_session"
@@ -39,7 +40,7 @@ INJECTED = """() => {
 
 @pytest.fixture(scope="module")
 def http(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=embedded_service.http_url, timeout=120) as client:
+    with httpx.Client(base_url=embedded_service.http_url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -47,7 +48,7 @@ def http(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
 def proxied(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     """A proxy that the service trusts."""
     transport = httpx.HTTPTransport(local_address=PROXY)
-    with httpx.Client(base_url=embedded_service.http_url, transport=transport, timeout=120) as client:
+    with httpx.Client(base_url=embedded_service.http_url, transport=transport, timeout=PATIENCE) as client:
         yield client
 
 
@@ -85,7 +86,7 @@ def test_every_answer_has_the_headers(http: httpx.Client, path: str) -> None:
 def test_the_service_keeps_an_idle_connection_open(embedded_service: EmbeddedService) -> None:
     """Else the next request on it, by a proxy say, may come just as it is closed."""
     address = urlsplit(embedded_service.http_url)
-    connection = HTTPConnection(address.netloc, timeout=120)
+    connection = HTTPConnection(address.netloc, timeout=PATIENCE)
     connection.request("GET", "/healthz")
     assert connection.getresponse().read()
     connection.sock.settimeout(7)
@@ -205,7 +206,7 @@ def test_the_console_works_under_its_policy_and_another_site_may_not_frame_it(
         framing.write_text(f"<iframe src='{embedded_service.http_url}/studies'></iframe>")
         page.goto(framing.as_uri())
         # Until it has come to an end the frame's address is empty, or the service's.
-        end = time.monotonic() + PATIENCE / 1000
+        end = time.monotonic() + PATIENCE
         while not page.frames[1].url.startswith("chrome-error:"):
             assert time.monotonic() < end, page.frames[1].url
             page.wait_for_timeout(100)

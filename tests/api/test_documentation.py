@@ -20,6 +20,7 @@ from docs._ext.generated.errors import codes
 from docs._ext.pages import ROOT, SITE
 from service.platform import error_pages
 from tests.factories.browser import NEEDS_BROWSER, build_console, open_page, started_browser
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from trimtab.errors import InvalidInput
 
@@ -33,7 +34,7 @@ def site(programs_start: None) -> Path:
 
 @pytest.fixture(scope="module")
 def http(site: Path, embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=embedded_service.http_url, timeout=120) as client:
+    with httpx.Client(base_url=embedded_service.http_url, timeout=PATIENCE) as client:
         yield client
 
 

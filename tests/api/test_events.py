@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.api.conftest import SPEC
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 
 Json = dict[str, Any]
@@ -22,7 +23,7 @@ Json = dict[str, Any]
 @pytest.fixture
 def client(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=120) as client:
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=PATIENCE) as client:
         yield client
 
 

@@ -20,6 +20,7 @@ from service.tenancy.protection import tables
 from service.trials import ask
 from service.trials.quotas import Meter
 from tests.api.conftest import SPEC, Api, Json
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 
 
@@ -177,7 +178,7 @@ def test_a_disabled_tenant_refuses_requests(api: Api) -> None:
 
 def test_a_stream_comes_whole_from_a_real_service(embedded_service: EmbeddedService) -> None:
     headers = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=120) as client:
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=PATIENCE) as client:
         name = f"export-{uuid.uuid4().hex[:8]}"
         client.post("/studies", json={"name": name, "spec": SPEC}).raise_for_status()
         # More rows than are read at once.

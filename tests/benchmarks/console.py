@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.benchmarks.table import Result, Row, main, result
-from tests.factories.browser import PATIENCE, build_console, started_browser
+from tests.factories.browser import PATIENCE_MS, build_console, started_browser
 from tests.factories.service import EmbeddedService
 
 TRIALS, QUICK_TRIALS = 50_000, 5_000
@@ -91,7 +91,7 @@ def tell(service: EmbeddedService, trials: int, pause: float = 0.0, over: thread
 def signed_in(service: EmbeddedService, browser: Browser) -> Iterator[BrowserContext]:
     """A browser's context with the administrator's session."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.goto(service.login_url)
     page.get_by_role("heading").first.wait_for()

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.factories.study_files import BAD, GOOD
 
@@ -15,7 +16,9 @@ from tests.factories.study_files import BAD, GOOD
 @pytest.fixture
 def rest(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     authorization = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=authorization, timeout=60) as client:
+    with httpx.Client(
+        base_url=f"{embedded_service.http_url}/api/v1", headers=authorization, timeout=PATIENCE
+    ) as client:
         yield client
 
 

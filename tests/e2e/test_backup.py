@@ -19,7 +19,8 @@ import pytest
 import trimtab
 from service.embedded.archive import DUMP, MANIFEST
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import EmbeddedService
 from tests.marks import slow_cases
 from trimtab.study import Study
 
@@ -32,7 +33,7 @@ def command(*words: object) -> list[str]:
 
 def run(*words: object, code: int = 0) -> str:
     """Run `trimtab-service WORDS` and return its output; the words of its errors on one line."""
-    done = subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout if code == 0 else " ".join(done.stderr.split())
@@ -56,7 +57,7 @@ class Teller:
 
     def stop(self) -> None:
         self._end.set()
-        self._thread.join(120)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
 
@@ -88,14 +89,14 @@ def test_drill(tmp_path: Path, programs_start: None) -> None:
                 max_trials=5,
             )
             teller = Teller(told)
-            wait_for(lambda: states(run_study)[:2] == ["COMPLETED", "ACTIVE"], 120, "the second trial is active")
-            wait_for(lambda: len(teller.told) > 5, 120, "some results are told")
+            wait_for(lambda: states(run_study)[:2] == ["COMPLETED", "ACTIVE"], "the second trial is active")
+            wait_for(lambda: len(teller.told) > 5, "some results are told")
             before = dict(teller.told)
 
             run("backup", file, "--data-dir", service.data_dir)
             assert file.stat().st_mode & 0o777 == 0o600
             after = len(teller.told)
-            wait_for(lambda: len(teller.told) > after, 120, "the service goes on")
+            wait_for(lambda: len(teller.told) > after, "the service goes on")
             teller.stop()
             service.kill()
 
@@ -106,7 +107,7 @@ def test_drill(tmp_path: Path, programs_start: None) -> None:
             kept = {trial.number: trial.metrics["y"] for trial in told.trials() if trial.state == "COMPLETED"}
             assert before.items() <= kept.items()
             assert kept.items() <= teller.told.items()
-            assert run_study.wait(timeout=240, progress=False) == "COMPLETED"
+            assert run_study.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
             for trial in run_study.trials():
                 assert trial.state == "COMPLETED"
                 assert trial.metrics == {"value": pytest.approx(value(trial.params))}
@@ -222,16 +223,16 @@ def test_a_killed_restore_leaves_nothing_half_written(backup: Path, tmp_path: Pa
     data = tmp_path / "data"
     staging = tmp_path / ".data.restore"
     process = subprocess.Popen(command("restore", backup, "--data-dir", data), stderr=subprocess.DEVNULL)
-    wait_for(lambda: (staging / "postgres" / "postmaster.pid").exists(), 120, "PostgreSQL starts")
+    wait_for(lambda: (staging / "postgres" / "postmaster.pid").exists(), "PostgreSQL starts")
     process.send_signal(number)
-    assert process.wait(60) != 0
+    assert process.wait(PATIENCE) != 0
     assert not data.exists()
     assert staging.exists() == (number == signal.SIGKILL)
 
     run("restore", backup, "--data-dir", data)
     assert (data / "postgres" / "PG_VERSION").exists()
     assert not staging.exists()
-    wait_for(lambda: not postgres_in(staging), 60, "no PostgreSQL is left")
+    wait_for(lambda: not postgres_in(staging), "no PostgreSQL is left")
 
 
 def postgres_in(folder: Path) -> list[psutil.Process]:
@@ -242,7 +243,7 @@ def test_a_killed_backup_leaves_no_file(embedded_service: EmbeddedService, tmp_p
     file = tmp_path / "b"
     words = command("backup", file, "--data-dir", embedded_service.data_dir)
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-    wait_for((tmp_path / "b.unfinished").exists, 120, "the backup is being written")
+    wait_for((tmp_path / "b.unfinished").exists, "the backup is being written")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not file.exists()

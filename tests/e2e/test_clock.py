@@ -14,7 +14,8 @@ import trimtab
 from tests.e2e.test_faults import TIMES, wait_until_finished
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.clock import Clock
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
 TRIALS = 20
@@ -69,7 +70,7 @@ def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPat
                     wait_until_finished(study, threshold, service, agent)
                     jumping.set(offset)
                 wait_until_finished(study, TRIALS, service, agent)
-                wait_for(lambda study=study: study.refresh().state == "COMPLETED", 120, "it completes")  # type: ignore[misc]
+                wait_for(lambda study=study: study.refresh().state == "COMPLETED", "it completes")  # type: ignore[misc]
                 ran = check(study, runs)
                 if whose == "agent":
                     assert set(ran.values()) == {1}, "the agent goes by clocks that do not jump"

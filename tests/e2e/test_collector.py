@@ -14,8 +14,9 @@ import trimtab
 from service.embedded.processes import Child, stop
 from tests.factories.collector import collector
 from tests.factories.compose import DEPLOY
+from tests.factories.patience import wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import EmbeddedService, require_program, wait_for
+from tests.factories.service import EmbeddedService, require_program
 
 CONFIGURATION = DEPLOY / "monitoring" / "collector.yaml"
 SOURCES = Path(__file__).resolve().parents[1] / "factories" / "otelcol"
@@ -47,18 +48,16 @@ def test_spans_of_the_service_arrive_also_after_the_destination_was_away(
     child = Child("collector", [str(program), "--config", str(CONFIGURATION)], environment, tmp_path / "collector.log")
     child.start()
     try:
-        wait_for(lambda: accepts(ports[0]) or not child.running(), 60, "the collector listens")
+        wait_for(lambda: accepts(ports[0]) or not child.running(), "the collector listens")
         assert child.running(), (tmp_path / "collector.log").read_text()
         traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{addresses[0]}", "OTEL_BSP_SCHEDULE_DELAY": "100"}
         with EmbeddedService(tmp_path / "service", traced) as service:
             with trimtab.Client(service.grpc_address, token=service.token) as client:
                 client.list_studies()
             # The destination is away until the collector has failed to reach it.
-            wait_for(lambda: "connection refused" in (tmp_path / "collector.log").read_text(), 60, "it tries to send")
+            wait_for(lambda: "connection refused" in (tmp_path / "collector.log").read_text(), "it tries to send")
             receiver = destination.enter_context(collector(ports[1]))
-            wait_for(
-                lambda: any(span.name.endswith("/ListStudies") for span in receiver.spans()), 120, "the spans arrive"
-            )
+            wait_for(lambda: any(span.name.endswith("/ListStudies") for span in receiver.spans()), "the spans arrive")
     finally:
         stop([child])
 

@@ -26,9 +26,10 @@ from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, writ
 from tests.factories.browser import CHROMIUM, build_console, open_page
 from tests.factories.compose import DEPLOY, VARIABLES, Compose
 from tests.factories.hosted import hosted_service
-from tests.factories.keycloak import CLIENT, JAVA, PASSWORD, START_SECONDS, TENANTS, realm
+from tests.factories.keycloak import CLIENT, JAVA, PASSWORD, TENANTS, realm
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import require_program, wait_for
+from tests.factories.service import require_program
 
 # Of other projects' images an exact version, to the last number.
 PINNED = re.compile(r"[\w./-]+:\d+\.\d+(\.\d+)?(-[a-z]+)*")
@@ -95,7 +96,7 @@ class Installation:
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         trusted = ssl.create_default_context(cafile=self.ca)
-        with httpx.Client(base_url=self.origin, verify=trusted, timeout=60) as client:
+        with httpx.Client(base_url=self.origin, verify=trusted, timeout=PATIENCE) as client:
             return client.request(method, path, **options)
 
     def token(self, user: str) -> str:
@@ -139,7 +140,7 @@ def keycloak(folder: Path, compose: Compose, port: int) -> Iterator[None]:
     assert built.returncode == 0, built.stdout[-3000:]
     url = f"http://127.0.0.1:{port}/sso/realms/trimtab"
     with _running("keycloak", [program, *json.loads(start)], environment, folder) as child:
-        wait_for(lambda: _answers(url) or not child.running(), START_SECONDS, "Keycloak serves")
+        wait_for(lambda: _answers(url) or not child.running(), "Keycloak serves")
         assert child.running(), (folder / "keycloak.log").read_text()[-3000:]
         yield
 
@@ -164,7 +165,7 @@ def proxy(folder: Path, places: dict[str, str], host: str) -> Iterator[None]:
     argv = [program, "run", "--config", str(path), "--adapter", "caddyfile"]
     with _running("proxy", argv, environment, folder) as child:
         authority = folder / "caddy/pki/authorities/local/root.crt"
-        wait_for(lambda: authority.exists() or not child.running(), 120, "the proxy has signed its certificate")
+        wait_for(lambda: authority.exists() or not child.running(), "the proxy has signed its certificate")
         assert child.running(), (folder / "proxy.log").read_text()[-3000:]
         yield
 
@@ -219,7 +220,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory, programs_start: None)
         running.enter_context(proxy(folder, places, host))
         ca = str(folder / "caddy/pki/authorities/local/root.crt")
         installation = Installation(f"https://{host}", host, ca)
-        wait_for(lambda: _ready(installation), 240, "the installation answers")
+        wait_for(lambda: _ready(installation), "the installation answers")
         yield installation
 
 
@@ -273,7 +274,7 @@ def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_pa
         )
         # beyond its first configurations, which need no worker
         for _ in range(5):
-            for trial in study.ask(3, timeout=200):
+            for trial in study.ask(3, timeout=PATIENCE):
                 study.tell(trial, float(trial.params["x"]) ** 2)
         assert len(study.trials()) == 15
         on_agents = client.create_study(
@@ -285,7 +286,7 @@ def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_pa
             application=APPLICATION,
             max_trials=4,
         )
-        assert on_agents.wait(timeout=200, progress=False) == "COMPLETED"
+        assert on_agents.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
         for trial in on_agents.trials():
             assert trial.metrics == {"value": pytest.approx(value(trial.params))}
     # Another tenant sees none of it.

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from service._gen import agent_pb2, agent_pb2_grpc
 from tests.factories.browser import NEEDS_BROWSER, build_console, open_page
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 
 SPEC: dict[str, Any] = {
@@ -50,7 +51,9 @@ class Api:
     def __init__(self, service: EmbeddedService) -> None:
         self.address = service.http_url
         self._client = httpx.Client(
-            base_url=f"{service.http_url}/api/v1", headers={"Authorization": f"Bearer {service.token}"}, timeout=60
+            base_url=f"{service.http_url}/api/v1",
+            headers={"Authorization": f"Bearer {service.token}"},
+            timeout=PATIENCE,
         )
 
     def __call__(self, method: str, path: str, body: object = None) -> Any:
@@ -123,7 +126,7 @@ def test_sample_data_ends_with_a_proven_gain_and_a_failure(page: Page, api: Api)
     # Only a tenant without studies offers it.
     page.goto("/")
     page.get_by_role("button", name="Create sample data").click()
-    expect(page).to_have_url(re.compile("/studies/sample$"), timeout=120_000)
+    expect(page).to_have_url(re.compile("/studies/sample$"))
     see(page, "proven: faster by")
     page.goto("/studies/sample/trials/17")
     see(page, "exit code 137")

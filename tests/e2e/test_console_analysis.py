@@ -18,12 +18,12 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.test_console import Api, part, row, see, sign_in
 from tests.factories.browser import (
     NEEDS_BROWSER,
-    PATIENCE,
     accessibility_faults,
     build_console,
     open_page,
 )
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from tests.marks import slow_cases
 
 pytestmark = NEEDS_BROWSER
@@ -98,9 +98,7 @@ def study(api: Api) -> str:
 
 def test_the_analysis_shows_the_importance_and_effects_of_parameters(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=analysis")
-    # a worker that has just started loads its libraries first
-    explained = page.get_by_text("On configurations held out from the fit, it explains").first
-    expect(explained).to_be_visible(timeout=4 * PATIENCE)
+    expect(page.get_by_text("On configurations held out from the fit, it explains").first).to_be_visible()
     importance = page.get_by_role("img", name="the most important is block")
     expect(importance.locator("canvas")).to_be_visible()
     # The forest and the Gaussian process both find that the block matters and the share does not.
@@ -255,7 +253,7 @@ def test_a_saved_plot_contains_only_the_zoomed_range(page: Page, api: Api) -> No
         return max(saved_numbers()) < 80
 
     assert max(saved_numbers()) == 100
-    wait_for(is_near, 60, "the plot shows a part")
+    wait_for(is_near, "the plot shows a part")
 
 
 def test_the_report_has_it_all_and_prints_without_the_frame(page: Page, study: str) -> None:

@@ -18,15 +18,15 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.agent.conftest import AgentProcess, wait_until
+from tests.agent.conftest import AgentProcess
 from tests.factories.browser import (
     NEEDS_BROWSER,
-    PATIENCE,
     accessibility_faults,
     build_console,
     open_page,
 )
 from tests.factories.console import Rest
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
 
 pytestmark = NEEDS_BROWSER
@@ -139,7 +139,7 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     token = ["--token-file", str(agent.folder / "token"), "--state-dir", str(tmp_path / "none")]
     done = subprocess.run(
         [sys.executable, "-m", "trimtab_agent.main", *command[1:], *token, "--yes"],
-        cwd=agent.folder, capture_output=True, text=True, timeout=120, check=False,
+        cwd=agent.folder, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (agent.components / "written/component.yaml").read_text() == TEXT
@@ -229,7 +229,7 @@ def test_lists_follow_changes_and_a_restart_of_the_service(page: Page, rest: Res
     rest.study("appears")
     expect(page.get_by_role("link", name="appears")).to_be_visible()
     os.kill(service.processes()["web"], signal.SIGKILL)
-    wait_until(partial(_made, rest, "later"), PATIENCE / 1000)
+    wait_for(partial(_made, rest, "later"))
     expect(page.get_by_role("link", name="later")).to_be_visible()
     # The lists were asked for by the stream's word: their own pace is a minute.
     streams = [url for url in asked if url.endswith("/api/v1/events")]

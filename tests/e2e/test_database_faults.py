@@ -14,7 +14,7 @@ import trimtab
 from tests.factories import steady_client
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
 from tests.factories.network import FarMachine, far_machine
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 # Longer than the service waits for an answer from a connection of its pool.
 CUT_SECONDS = 25.0
@@ -40,7 +40,7 @@ def terminate(service: Hosted, machine: FarMachine) -> None:
             ended += int(str((connection.execute(in_transaction).fetchone() or (0,))[0]))
             return ended >= 20
 
-        wait_for(enough, 120, "20 connections are ended in a transaction")
+        wait_for(enough, "20 connections are ended in a transaction")
 
 
 def cut(arriving: float, leaving: float) -> Callable[[Hosted, FarMachine], None]:
@@ -83,13 +83,13 @@ def test_no_result_is_lost_between_service_and_database(
         argv = [sys.executable, steady_client.__file__, service.grpc_address, TOKEN, "steady", "random"]
         client = subprocess.Popen([*argv, str(ledger), str(stopping)])
         try:
-            wait_for(lambda: len(acknowledged()) >= 12, 120, "the client works")
+            wait_for(lambda: len(acknowledged()) >= 12, "the client works")
             disturb(service, machine)
             before = len(acknowledged())
-            wait_for(lambda: len(acknowledged()) >= before + 12, 240, "the client goes on")
-            wait_for(service.ready, 120, "the web process is ready")
+            wait_for(lambda: len(acknowledged()) >= before + 12, "the client goes on")
+            wait_for(service.ready, "the web process is ready")
             stopping.touch()
-            assert client.wait(120) == 0
+            assert client.wait(PATIENCE) == 0
         finally:
             client.kill()
         with trimtab.Client(service.grpc_address, token=TOKEN) as reader:

@@ -14,7 +14,7 @@ import psutil
 from playwright.sync_api import Browser, expect
 
 from tests.factories.browser import NEEDS_BROWSER, build_console, open_page
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 NEEDS_CHROMIUM = NEEDS_BROWSER[0]
 ROOT = Path(__file__).parents[2]
@@ -63,9 +63,9 @@ def test_an_interrupted_demo_is_finished_and_prints_the_result_of_the_console(tm
                 break
         os.kill(first.pid, signal.SIGINT)
         shown += first.stdout.read()
-        assert first.wait(120) == 0, shown
+        assert first.wait(PATIENCE) == 0, shown
     assert "the next `make demo` continues with it" in shown
-    wait_for(lambda: left_over(data) == [], 60, "nothing is left")
+    wait_for(lambda: left_over(data) == [], "nothing is left")
 
     output = ""
     with running(data, *arguments) as second:
@@ -78,8 +78,8 @@ def test_an_interrupted_demo_is_finished_and_prints_the_result_of_the_console(tm
         assert re.search(r"gcc -O2( -\S+)* \.\.\.", output)
         shows_the_same(browser, output)
         os.kill(second.pid, signal.SIGINT)
-        assert second.wait(120) == 0
-    wait_for(lambda: left_over(data) == [], 60, "nothing is left")
+        assert second.wait(PATIENCE) == 0
+    wait_for(lambda: left_over(data) == [], "nothing is left")
 
 
 def shows_the_same(browser: Browser, output: str) -> None:
@@ -109,4 +109,4 @@ def test_killed_leaves_no_process(tmp_path: Path, programs_start: None) -> None:
         for line in demo.stdout:
             if line.startswith("The service and the agent are running."):
                 break
-    wait_for(lambda: left_over(data) == [], 60, "nothing is left")
+    wait_for(lambda: left_over(data) == [], "nothing is left")

@@ -23,8 +23,9 @@ import trustme
 from service.embedded.processes import stop
 from tests.factories.clock import Clock
 from tests.factories.hosted import Hosted, hosted_service
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import EmbeddedService, lack, redis_server, wait_for
+from tests.factories.service import EmbeddedService, lack, redis_server
 
 LINES = ("settings", "database", "migrations", "tenants", "clock", "broker", "beat", "workers", "console", "grpc")
 
@@ -32,7 +33,7 @@ LINES = ("settings", "database", "migrations", "tenants", "clock", "broker", "be
 def examine(environment: Mapping[str, str], *words: object) -> tuple[int, dict[str, dict[str, str]]]:
     """Run the command; return its exit status and its findings by check."""
     command = [sys.executable, "-m", "service.main", "doctor", "--json", *map(str, words)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert "Traceback" not in done.stderr, done.stderr
     found = {line["check"]: line for line in map(json.loads, done.stdout.splitlines())}
     for finding in found.values():
@@ -56,7 +57,7 @@ def outside() -> dict[str, str]:
 
 def test_a_healthy_service_has_no_problem(embedded_service: EmbeddedService, outside: dict[str, str]) -> None:
     words = ("--data-dir", embedded_service.data_dir)
-    wait_for(lambda: examine(outside, *words)[0] == 0, 120, "all processes have started")
+    wait_for(lambda: examine(outside, *words)[0] == 0, "all processes have started")
     code, found = examine(outside, *words)
     assert code == 0
     assert {name: line["level"] for name, line in found.items() if name != "disk"} == dict.fromkeys(
@@ -107,7 +108,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory, redis: str) -> Iterator[Hos
     """A deployment without a worker."""
     key = {"TRIMTAB_SECRET_KEY": "0123456789abcdef" * 4}
     with hosted_service(tmp_path_factory.mktemp("hosted"), redis, key) as made:
-        wait_for(lambda: examine(made.environment)[1]["beat"]["level"] == "ok", 300, "beat has started")
+        wait_for(lambda: examine(made.environment)[1]["beat"]["level"] == "ok", "beat has started")
         yield made
 
 

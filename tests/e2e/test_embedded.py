@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 import trimtab
 from service.main import app
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import EmbeddedService, lives, wait_for
+from tests.factories.service import EmbeddedService, lives
 from trimtab.study import Study
 
 NAMES = {"postgres", "web", "grpc", "worker", "beat"}
@@ -53,8 +54,8 @@ def study_names(service: EmbeddedService) -> set[str]:
 
 
 def test_says_where_it_is_and_keeps_its_secrets(embedded_service: EmbeddedService) -> None:
-    wait_for(lambda: answers(embedded_service), 120, "all answers")
-    wait_for(lambda: all_run(embedded_service), 120, f"all of {NAMES} run")
+    wait_for(lambda: answers(embedded_service), "all answers")
+    wait_for(lambda: all_run(embedded_service), f"all of {NAMES} run")
     assert embedded_service.output.count("ready ") == 1
     for name in ("admin-token", "secret-key"):
         assert (embedded_service.data_dir / name).stat().st_mode & 0o777 == 0o600
@@ -73,11 +74,11 @@ def test_listens_on_loopback_alone(embedded_service: EmbeddedService) -> None:
 
 
 def test_second_service_on_the_same_data_is_refused(embedded_service: EmbeddedService) -> None:
-    done = subprocess.run(embedded_service.command(), capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(embedded_service.command(), capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
     assert f"is in use by the service that runs as process {embedded_service.pid}" in done.stderr
     assert "Traceback" not in done.stderr
-    wait_for(lambda: answers(embedded_service), 120, "the first one answers")
+    wait_for(lambda: answers(embedded_service), "the first one answers")
 
 
 def test_another_service_on_its_port_is_not_announced(embedded_service: EmbeddedService, tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_another_service_on_its_port_is_not_announced(embedded_service: Embedded
         "DATABASE_URL": found["database_url"],
     }
     command = [sys.executable, "-m", "service.embedded.announce", found["console"], found["grpc"]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
     assert done.stderr.startswith(f"Another service uses {found['console']}.")
     assert "ready" not in done.stdout
@@ -100,7 +101,7 @@ def test_another_service_on_its_port_is_not_announced(embedded_service: Embedded
 def test_taken_port_is_named(embedded_service: EmbeddedService, tmp_path: Path) -> None:
     port = embedded_service.http_url.rpartition(":")[2]
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path), "--port", port, "--grpc-port", "0"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
     assert f"Port {port} of 127.0.0.1 cannot be used" in done.stderr
     assert "--port" in done.stderr
@@ -121,19 +122,19 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     service = own_service.start()
     token = service.token
     make_study(service, "kept")
-    wait_for(lambda: all_run(service), 120, "all run")
+    wait_for(lambda: all_run(service), "all run")
     for name in ("web", "grpc", "worker", "beat", "postgres"):
         victim = service.processes()[name]
         os.kill(victim, signal.SIGKILL)
-        wait_for(lambda n=name, v=victim: service.processes().get(n, v) != v, 120, f"{name} is started again")  # type: ignore[misc]
-        wait_for(lambda: answers(service), 120, f"all answers after the death of {name}")
+        wait_for(lambda n=name, v=victim: service.processes().get(n, v) != v, f"{name} is started again")  # type: ignore[misc]
+        wait_for(lambda: answers(service), f"all answers after the death of {name}")
     assert study_names(service) == {"kept"}
 
     # Ctrl-Z and fg.
     service.send(signal.SIGSTOP)
-    wait_for(lambda: psutil.Process(service.pid).status() == psutil.STATUS_STOPPED, 120, "the supervisor is stopped")
+    wait_for(lambda: psutil.Process(service.pid).status() == psutil.STATUS_STOPPED, "the supervisor is stopped")
     service.send(signal.SIGCONT)
-    wait_for(lambda: answers(service) and all_run(service), 120, "all answers after a stop")
+    wait_for(lambda: answers(service) and all_run(service), "all answers after a stop")
 
     # The supervisor itself: everything dies with it, and the next start goes on with the data.
     service.kill()
@@ -142,7 +143,7 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     assert service.token == token
     assert study_names(service) == {"kept"}
 
-    wait_for(lambda: all_run(service), 120, "all run")
+    wait_for(lambda: all_run(service), "all run")
     tree = service.tree()
     began = time.monotonic()
     service.send(signal.SIGINT)
@@ -166,12 +167,12 @@ def test_stops_at_any_moment_of_its_start(tmp_path: Path, programs_start: None) 
             popen.send_signal(signal.SIGTERM)
             popen.communicate(timeout=STOP_SECONDS)
         # the kernel may still be about ending what was killed
-        _, left = psutil.wait_procs(tree, timeout=60)
+        _, left = psutil.wait_procs(tree, timeout=PATIENCE)
         assert not left, f"left after {moment} s"
     # and what was half made is no obstacle
     service = EmbeddedService(data).start()
     try:
-        wait_for(lambda: answers(service), 120, "all answers")
+        wait_for(lambda: answers(service), "all answers")
         tree = service.tree()
         began = time.monotonic()
         service.send(signal.SIGTERM)
@@ -191,7 +192,7 @@ def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: Embedded
     request = urllib.request.Request(
         f"{service.http_url}/api/v1/studies/watched/events", headers={"Authorization": f"Bearer {service.token}"}
     )
-    with urllib.request.urlopen(request, timeout=120) as stream:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as stream:
         assert stream.readline()
         began = time.monotonic()
         service.send(signal.SIGTERM)
@@ -203,7 +204,7 @@ def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: Embedded
 def test_unwritable_data_folder_is_named(tmp_path: Path, programs_start: None) -> None:
     (tmp_path / "file").write_text("")
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path / "file" / "data")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 1
     assert f"The data folder {tmp_path / 'file' / 'data'} cannot be used" in done.stderr
 
@@ -219,7 +220,7 @@ def test_a_hosted_process_names_its_missing_settings(programs_start: None) -> No
     environment.pop("CELERY_BROKER_URL", None)
     for command in ("web", "worker"):
         argv = [sys.executable, "-m", "service.main", command]
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert done.returncode == 2
         assert "CELERY_BROKER_URL" in done.stderr
         assert "TRIMTAB_SECRET_KEY" in done.stderr

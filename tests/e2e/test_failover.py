@@ -15,8 +15,9 @@ from service.embedded.processes import Child
 from tests.factories import steady_client
 from tests.factories.compose import VARIABLES
 from tests.factories.hosted import TOKEN, hosted_service
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import postgres_server, wait_for
+from tests.factories.service import postgres_server
 
 REPLICATION = {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on"}
 STANDBY = "standby"
@@ -34,7 +35,7 @@ def standby_of(primary: Postgres, folder: Path, settings: Mapping[str, str]) -> 
             connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'")
             connection.execute("SELECT pg_reload_conf()")
             following = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
-            wait_for(lambda: connection.execute(following).fetchone() == (1,), 120, "the standby follows")
+            wait_for(lambda: connection.execute(following).fetchone() == (1,), "the standby follows")
         yield standby
 
 
@@ -74,7 +75,7 @@ def test_a_standby_takes_the_place_of_the_primary(tmp_path: Path, redis_url: str
             argv = [sys.executable, steady_client.__file__, service.grpc_address, TOKEN, algorithm, algorithm]
             clients.append(subprocess.Popen([*argv, str(ledger), str(stopping)]))
         try:
-            wait_for(lambda: all(len(acknowledged(one)) >= 12 for one in ledgers.values()), 300, "both clients work")
+            wait_for(lambda: all(len(acknowledged(one)) >= 12 for one in ledgers.values()), "both clients work")
             [primary] = servers
             assert primary.process is not None
             primary.process.kill()
@@ -84,12 +85,11 @@ def test_a_standby_takes_the_place_of_the_primary(tmp_path: Path, redis_url: str
             before = {algorithm: len(acknowledged(ledger)) for algorithm, ledger in ledgers.items()}
             wait_for(
                 lambda: all(len(acknowledged(ledgers[name])) >= count + 12 for name, count in before.items()),
-                300,
                 "both clients go on",
             )
-            wait_for(service.ready, 120, "the web process is ready")
+            wait_for(service.ready, "the web process is ready")
             stopping.touch()
-            assert [process.wait(120) for process in clients] == [0, 0]
+            assert [process.wait(PATIENCE) for process in clients] == [0, 0]
         finally:
             for process in clients:
                 process.kill()

@@ -11,7 +11,8 @@ import pytest
 
 import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
 TRIALS = 60
@@ -55,7 +56,7 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str, 
 
         def kill(name: str) -> Callable[[], None]:
             def act() -> None:
-                wait_for(lambda: name in service.processes(), 120, f"{name} runs")
+                wait_for(lambda: name in service.processes(), f"{name} runs")
                 os.kill(service.processes()[name], signal.SIGKILL)
 
             return act
@@ -82,7 +83,7 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str, 
             wait_until_finished(study, threshold, service, agent)
             act()
         wait_until_finished(study, TRIALS, service, agent)
-        wait_for(lambda: study.refresh().state == "COMPLETED", 120, "the study completes")
+        wait_for(lambda: study.refresh().state == "COMPLETED", "the study completes")
 
         trials = study.trials()
         assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))

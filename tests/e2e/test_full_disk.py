@@ -11,7 +11,8 @@ import pytest
 
 import trimtab
 from service.embedded.postgres import Postgres
-from tests.factories.service import EmbeddedService, lack, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService, lack
 from tests.marks import slow_cases
 from trimtab.errors import Unavailable
 
@@ -95,7 +96,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(small_disk: Path, exhaust: Cal
         exhaust(service)
         assert [refused() for _ in range(3)] == ["database_full"] * 3
         ballast.unlink()
-        wait_for(lambda: answers(client), 120, "the service answers")
+        wait_for(lambda: answers(client), "the service answers")
         tell_more()
         stored = {trial.number: trial for trial in study.trials()}
         for number, value in told.items():

@@ -23,8 +23,8 @@ from service._gen import agent_pb2, agent_pb2_grpc, tuning_pb2, tuning_pb2_grpc
 from service.embedded.processes import stop
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import wait_for
 
 # All that there is to be said: what must not stand in a log must not stand in this one.
 LOGS = {"TRIMTAB_LOG_LEVEL": "DEBUG"}
@@ -66,7 +66,7 @@ def test_ask_and_tell_with_a_costly_algorithm(client: trimtab.Client) -> None:
         seed=0,
     )
     for _ in range(5):
-        for trial in study.ask(3, timeout=120):
+        for trial in study.ask(3, timeout=PATIENCE):
             study.tell(trial, (float(trial.params["x"]) - 2) ** 2 + float(trial.params["flag"]))
     assert [trial.state for trial in study.trials()] == ["COMPLETED"] * 15
     assert study.best_trial.metrics["y"] < 4
@@ -91,7 +91,7 @@ def test_several_grpc_processes_share_a_port(hosted: Hosted, client: trimtab.Cli
         )
         return {pid for pid in found if pid is not None}
 
-    wait_for(lambda: len(serving()) == 2, 240, "two processes listen")
+    wait_for(lambda: len(serving()) == 2, "two processes listen")
     assert serving() == set(pids())
     # Neither another service nor another group may take a share of the calls.
     for more in ([], ["--processes", "2"]):
@@ -112,7 +112,7 @@ def test_several_grpc_processes_share_a_port(hosted: Hosted, client: trimtab.Cli
             os.kill(killed, signal.SIGKILL)
         study.tell(study.ask()[0], 1.0)
         assert [trial.state for trial in client.get_study("shared-port").trials()] == ["COMPLETED"] * 3
-    wait_for(lambda: len(serving()) == 2, 240, "both have been restarted")
+    wait_for(lambda: len(serving()) == 2, "both have been restarted")
     stop([hosted.processes.pop("grpc-shared")])
     assert not serving()
 
@@ -131,12 +131,12 @@ def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trim
             application=APPLICATION,
             max_trials=20,
         )
-        wait_for(lambda: study.refresh().finished_count >= 5, 240, "some trials are done")
+        wait_for(lambda: study.refresh().finished_count >= 5, "some trials are done")
         worker = hosted.processes["worker-1"]
         assert worker.process is not None
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.wait()
-        assert study.wait(timeout=180, progress=False) == "COMPLETED"
+        assert study.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
     trials = study.trials()
     assert [trial.number for trial in trials] == list(range(1, 21))
     for trial in trials:
@@ -158,7 +158,7 @@ def lines(hosted: Hosted, process: str, **about: object) -> list[dict[str, Any]]
 
 def written(hosted: Hosted, process: str, **about: object) -> dict[str, Any]:
     """The one line about this. It is written when the answer is already on its way."""
-    wait_for(lambda: bool(lines(hosted, process, **about)), 120, f"{process} has written of {about}")
+    wait_for(lambda: bool(lines(hosted, process, **about)), f"{process} has written of {about}")
     [line] = lines(hosted, process, **about)
     return line
 
@@ -168,14 +168,14 @@ def test_a_log_line_names_the_request_the_tenant_and_the_trial(hosted: Hosted, c
         "reported", space=[trimtab.Bool("b")], objectives=[trimtab.Minimize("y")], algorithm="random"
     ).ask()
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Request-ID": "a-name-of-ones-own"}
-    answer = httpx.get(f"{hosted.http_url}/api/v1/studies/reported/trials/1", headers=headers, timeout=60)
+    answer = httpx.get(f"{hosted.http_url}/api/v1/studies/reported/trials/1", headers=headers, timeout=PATIENCE)
     assert (answer.status_code, answer.headers["X-Request-ID"]) == (200, "a-name-of-ones-own")
     line = written(hosted, "web", request="a-name-of-ones-own")
     assert {"tenant": 1, "study": "reported", "trial": 1, "actor": "administrator"}.items() <= line.items()
     answered = {"method": "GET", "path": "/api/v1/studies/reported/trials/1", "status": 200}
     assert {"message": "request answered", **answered}.items() <= line.items()
     # A name that could pass for something else is not taken.
-    forged = httpx.get(f"{hosted.http_url}/healthz", headers={"X-Request-ID": 'x" {}'}, timeout=60)
+    forged = httpx.get(f"{hosted.http_url}/healthz", headers={"X-Request-ID": 'x" {}'}, timeout=PATIENCE)
     assert re.fullmatch("[0-9a-f]{32}", forged.headers["X-Request-ID"])
 
     with grpc.insecure_channel(hosted.grpc_address) as channel:
@@ -183,7 +183,7 @@ def test_a_log_line_names_the_request_the_tenant_and_the_trial(hosted: Hosted, c
         for number, request in ((1, "by-grpc"), (99, "by-grpc-2")):
             named = (("authorization", f"Bearer {TOKEN}"), ("x-request-id", request))
             wanted = tuning_pb2.GetTrialRequest(study="reported", trial=number)
-            future = stub.GetTrial.future(wanted, metadata=named, timeout=60)
+            future = stub.GetTrial.future(wanted, metadata=named, timeout=PATIENCE)
             assert ("x-request-id", request) in {(key, value) for key, value in future.trailing_metadata()}
     line = written(hosted, "grpc", request="by-grpc")
     assert {"tenant": 1, "study": "reported", "trial": 1, "level": "DEBUG"}.items() <= line.items()
@@ -198,14 +198,14 @@ def test_a_worker_logs_the_operation_and_study_of_its_work(hosted: Hosted, clien
     )
     # Its first configurations are drawn where they are asked for; models are for the worker.
     for _ in range(5):
-        for trial in study.ask(3, timeout=100):
+        for trial in study.ask(3, timeout=PATIENCE):
             study.tell(trial, float(trial.params["x"]))
 
     def reported() -> bool:
         found = [line for name in ("worker-1", "worker-2") for line in lines(hosted, name, tenant=1)]
         return any({"operation", "study_id"} <= line.keys() for line in found)
 
-    wait_for(reported, 120, "a worker has written what it computed for")
+    wait_for(reported, "a worker has written what it computed for")
 
 
 def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> None:
@@ -215,8 +215,10 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
     console = {"X-Trimtab-Console": "1"}
     secrets = [TOKEN, str(password), hosted.environment["TRIMTAB_SECRET_KEY"]]
 
-    made = httpx.post(f"{url}/api/v1/tokens", headers=admin, json={"name": "n", "scopes": ["read"]}, timeout=60).json()
-    enrolment = httpx.post(f"{url}/api/v1/enrolments", headers=admin, json={}, timeout=60).json()
+    made = httpx.post(
+        f"{url}/api/v1/tokens", headers=admin, json={"name": "n", "scopes": ["read"]}, timeout=PATIENCE
+    ).json()
+    enrolment = httpx.post(f"{url}/api/v1/enrolments", headers=admin, json={}, timeout=PATIENCE).json()
     _, by_grpc = client.create_token("m", ["read"])
     secrets += [made["secret"], enrolment["secret"], by_grpc]
     # A correct secret, a corrupted one, one in the wrong place, and one in a request whose error quotes the value.
@@ -224,23 +226,23 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
     forged = jwt.encode({"sub": "x"}, "k" * 32, algorithm="HS256")
     secrets += [spoilt, forged, "swordfish-1", "swordfish-2", "swordfish-3"]
     for shown in (made["secret"], spoilt, enrolment["secret"], forged):
-        httpx.get(f"{url}/api/v1/session", headers={"Authorization": f"Bearer {shown}"}, timeout=60)
-        httpx.get(f"{url}/api/v1/session", headers={"Cookie": f"trimtab_session={shown}"}, timeout=60)
-        httpx.post(f"{url}/api/v1/session", json={"token": shown}, headers=console, timeout=60)
-        httpx.delete(f"{url}/api/v1/tokens/{shown}", headers=admin, timeout=60)
+        httpx.get(f"{url}/api/v1/session", headers={"Authorization": f"Bearer {shown}"}, timeout=PATIENCE)
+        httpx.get(f"{url}/api/v1/session", headers={"Cookie": f"trimtab_session={shown}"}, timeout=PATIENCE)
+        httpx.post(f"{url}/api/v1/session", json={"token": shown}, headers=console, timeout=PATIENCE)
+        httpx.delete(f"{url}/api/v1/tokens/{shown}", headers=admin, timeout=PATIENCE)
         with pytest.raises(trimtab.TrimtabError), trimtab.Client(hosted.grpc_address, shown + "x") as wrong:
             wrong.list_studies()
-    signed_in = httpx.post(f"{url}/api/v1/session", json={"token": TOKEN}, headers=console, timeout=60)
+    signed_in = httpx.post(f"{url}/api/v1/session", json={"token": TOKEN}, headers=console, timeout=PATIENCE)
     secrets.append(signed_in.cookies["trimtab_session"])
-    httpx.get(f"{url}/login", params={"code": "swordfish-1"}, timeout=60)
-    httpx.post(f"{url}/api/v1/session", json={"token": ["swordfish-2"]}, headers=console, timeout=60)
+    httpx.get(f"{url}/login", params={"code": "swordfish-1"}, timeout=PATIENCE)
+    httpx.post(f"{url}/api/v1/session", json={"token": ["swordfish-2"]}, headers=console, timeout=PATIENCE)
     with grpc.insecure_channel(hosted.grpc_address) as channel:
         enrol = agent_pb2.EnrolRequest(token="swordfish-3", agent_id="a", credential_digest="ab" * 32)
         with pytest.raises(grpc.RpcError):
-            agent_pb2_grpc.AgentServiceStub(channel).Enrol(enrol, timeout=60)
+            agent_pb2_grpc.AgentServiceStub(channel).Enrol(enrol, timeout=PATIENCE)
     # The database is away, and its driver says where it looked for it.
     hosted.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'trimtab_service'")
-    wait_for(hosted.ready, 60, "the web process is ready again")
+    wait_for(hosted.ready, "the web process is ready again")
 
     for name in hosted.processes:
         text = hosted.log(name)
@@ -257,5 +259,5 @@ def test_every_process_stops_within_ten_seconds_of_a_sigterm(hosted: Hosted) -> 
         assert process.poll() is None, f"{name} has ended by itself"
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(PATIENCE)
         assert time.monotonic() - began < 10, name

@@ -11,7 +11,8 @@ import pytest
 
 import trimtab
 from tests.factories.packages import ENTRY, SEARCH, write_package
-from tests.factories.service import EmbeddedService, lives, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import EmbeddedService, lives
 from trimtab.errors import OperationFailed
 from trimtab.study import Study
 
@@ -31,7 +32,6 @@ from pathlib import Path
             time.sleep(0.02)
         return super().suggest(count, **more)
 """
-PATIENCE = 120
 
 
 class Place:
@@ -47,7 +47,7 @@ class Place:
 
     def wait_for_begin(self, number: int) -> int:
         """Wait until a computation has begun for the `number`-th time, and return its process."""
-        wait_for(lambda: len(self.began()) >= number, PATIENCE, f"a worker computes for the {number}th time")
+        wait_for(lambda: len(self.began()) >= number, f"a worker computes for the {number}th time")
         return self.began()[number - 1]
 
 

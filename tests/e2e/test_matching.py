@@ -9,7 +9,8 @@ from pathlib import Path
 
 import trimtab
 from tests.factories.agent import RealAgent
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import EmbeddedService
 from trimtab.spec import JobMetadata
 
 PROGRAM = 'sleep "${DELAY:-0.4}"; echo "delay ${DELAY:-default}"\n'
@@ -56,7 +57,7 @@ def test_a_proven_setting_reaches_a_wrapped_command(embedded_service: EmbeddedSe
             final_check=True,
             job=JobMetadata(name="sh"),
         )
-        assert study.wait(timeout=300, progress=False) == "COMPLETED"
+        assert study.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
         assert study.verdict is not None
         assert study.verdict.proven
         [record] = [one for one in client.matching.records() if one.study == "ant"]
@@ -67,8 +68,8 @@ def test_a_proven_setting_reaches_a_wrapped_command(embedded_service: EmbeddedSe
             return wrapped("sh", str(program), "100").stdout == f"delay {found}\n"
 
         # The first match of a new record may come from an answer that the agent has kept for a moment.
-        wait_for(applied, 60, "the command gets the proven setting")
+        wait_for(applied, "the command gets the proven setting")
         # Another program does not resemble it, and the exit status is the command's own.
         assert "delay" not in wrapped("sh", "-c", "env").stdout.lower().replace(str(tmp_path), "")
         assert wrapped("sh", "-c", "exit 7").returncode == 7
-        wait_for(lambda: any(job.considered for job in client.matching.jobs()), 60, "the run time is reported")
+        wait_for(lambda: any(job.considered for job in client.matching.jobs()), "the run time is reported")

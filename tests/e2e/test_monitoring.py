@@ -15,6 +15,7 @@ import yaml
 import trimtab
 from tests.factories.compose import DEPLOY
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
+from tests.factories.patience import PATIENCE
 from tests.factories.service import require_program
 
 FOLDER = DEPLOY / "monitoring"
@@ -44,11 +45,11 @@ def test_every_metric_that_they_name_is_served(hosted: Hosted) -> None:
         for _ in range(8):
             [trial] = study.ask()
             study.tell(trial, float(trial.params["x"]))
-    httpx.get(f"{hosted.http_url}/api/v1/sign-in", timeout=60).raise_for_status()
+    httpx.get(f"{hosted.http_url}/api/v1/sign-in", timeout=PATIENCE).raise_for_status()
     served = {"up"}
     for address in (hosted.http_url.removeprefix("http://"), *(metrics_of(hosted, name) for name in hosted.processes)):
         if address:
-            text = httpx.get(f"http://{address}/metrics", timeout=60).raise_for_status().text
+            text = httpx.get(f"http://{address}/metrics", timeout=PATIENCE).raise_for_status().text
             served |= {SUFFIX.sub("", name) for name in re.findall(r"^([a-z_]+)(?:\{| )", text, re.MULTILINE)}
     expressions = "\n".join([*alerts(), *(target["expr"] for panel in dashboard() for target in panel["targets"])])
     named = set(re.findall(r"\b(?:trimtab|process)_[a-z_]+\b", expressions)) | {"up"}

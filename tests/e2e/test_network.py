@@ -10,7 +10,8 @@ import trimtab
 from tests.e2e.test_faults import TIMES, wait_until_finished
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.network import FarMachine, far_machine
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
 TRIALS = 12
@@ -92,10 +93,10 @@ def test_study_survives_a_network_that_loses_packets(
         )
         wait_until_finished(study, 4, service, agent)
         machine.lose(arriving=arriving, leaving=leaving)
-        wait_for(lambda: until(study), 180, "the disturbance shows")
+        wait_for(lambda: until(study), "the disturbance shows")
         machine.lose()
         wait_until_finished(study, TRIALS, service, agent)
-        wait_for(lambda: study.refresh().state == "COMPLETED", 120, "the study completes")
+        wait_for(lambda: study.refresh().state == "COMPLETED", "the study completes")
 
         trials = study.trials()
         assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))

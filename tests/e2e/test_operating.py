@@ -8,12 +8,13 @@ import sys
 import uuid
 from pathlib import Path
 
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 
 
 def tenants(service: EmbeddedService, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "service.main", "tenants", *words, "--data-dir", str(service.data_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 

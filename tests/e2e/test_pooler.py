@@ -9,6 +9,7 @@ import pytest
 import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
+from tests.factories.patience import PATIENCE
 from tests.factories.pgbouncer import CONNECTIONS, pgbouncer, statistics
 
 
@@ -65,6 +66,6 @@ def test_notifications_workers_and_agents_work_through_it(
             final_check=False,
             max_trials=10,
         )
-        assert study.wait(timeout=240, progress=False) == "COMPLETED"
+        assert study.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
     for trial in study.trials():
         assert trial.metrics == {"value": pytest.approx(value(trial.params))}

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from service.embedded.postgres import SUPERUSER, programs
-from tests.factories.service import postgres_server, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import postgres_server
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "backup.md"
 # Embedded mode passes these as options, which would win over what the page sets.
@@ -40,7 +41,7 @@ def test_recovery_to_a_moment_between_two_rows(tmp_path: Path, programs_start: N
 
     def run(script: str, **more: str) -> None:
         words = ["bash", "-euc", script]
-        subprocess.run(words, env={**environment, **more}, check=True, timeout=120)
+        subprocess.run(words, env={**environment, **more}, check=True, timeout=PATIENCE)
 
     with postgres_server(tmp_path, SETTINGS) as server:
         environment |= {"PGHOST": str(server.socket_folder), "PGPORT": server.settings["port"]}
@@ -55,13 +56,13 @@ def test_recovery_to_a_moment_between_two_rows(tmp_path: Path, programs_start: N
         connection.execute("INSERT INTO kept VALUES ('after')")
         connection.execute("SELECT pg_switch_wal()")
         archived = "SELECT last_archived_time > %s FROM pg_stat_archiver"
-        wait_for(lambda: connection.execute(archived, [moment]).fetchall() == [(True,)], 60, "the log is archived")
+        wait_for(lambda: connection.execute(archived, [moment]).fetchall() == [(True,)], "the log is archived")
     [base] = backups.glob("base-*")
     recover, finish = commands("Recover to a moment")
     run(recover, base=str(base), TIME=moment)
     with postgres_server(tmp_path, SETTINGS), psycopg.connect(url, autocommit=True) as connection:
         recovering = "SELECT pg_is_in_recovery()"
-        wait_for(lambda: connection.execute(recovering).fetchall() == [(False,)], 60, "the recovery ends")
+        wait_for(lambda: connection.execute(recovering).fetchall() == [(False,)], "the recovery ends")
         assert connection.execute("SELECT word FROM kept").fetchall() == [("before",)]
         run(finish)
         connection.execute("INSERT INTO kept VALUES ('later')")

@@ -24,13 +24,13 @@ from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, writ
 from tests.factories.compose import DEPLOY, PROGRAM, PROXY_ADDRESS, VARIABLES, Compose
 from tests.factories.earlier import earlier_version
 from tests.factories.hosted import TOKEN, initialise
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import postgres_server, require_program, wait_for
+from tests.factories.service import postgres_server, require_program
 from trimtab.study import Study
 
 PARTS = ("web", "grpc", "worker", "beat")
 # A process starts, an agent runs a trial, and a worker computes a suggestion, within this time on a busy machine.
-PATIENCE_SECONDS = 900.0
 PROXY = """
 {
     admin off
@@ -87,7 +87,7 @@ class Version:
         ]
         for child in self._children:
             child.start()
-        wait_for(self._ready, PATIENCE_SECONDS, f"the processes in {self._folder} answer")
+        wait_for(self._ready, f"the processes in {self._folder} answer")
 
     def stop(self) -> None:
         """Stop one process after the other, each as `docker stop` does."""
@@ -126,13 +126,13 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join(60)
+        self._thread.join(PATIENCE)
 
     def _read(self) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         while not self._over.wait(0.1):
             try:
-                answer = httpx.get(f"{self._url}/api/v1/studies", headers=headers, timeout=60)
+                answer = httpx.get(f"{self._url}/api/v1/studies", headers=headers, timeout=PATIENCE)
             except httpx.TransportError as error:
                 self.failures.append(repr(error))
                 continue
@@ -194,7 +194,7 @@ class Load:
         self._stop.touch()
         for name, child in self.clients.items():
             assert child.process is not None
-            assert child.process.wait(PATIENCE_SECONDS) == 0, self.log(name)
+            assert child.process.wait(PATIENCE) == 0, self.log(name)
 
     def log(self, name: str) -> str:
         """Return the log of a client."""
@@ -240,7 +240,7 @@ class Installation:
             return all(now[name] >= count + (2 if name.endswith("gp") else 6) for name, count in before.items())
 
         try:
-            wait_for(all_got_on, PATIENCE_SECONDS, f"{phase}: all get on")
+            wait_for(all_got_on, f"{phase}: all get on")
         except AssertionError as error:
             raise AssertionError(f"{error}\nbefore {before}\nafter {self.progress()}\n{self.logs()}") from None
         assert not self.reader.failures, (phase, self.reader.failures)
@@ -346,7 +346,7 @@ def test_processes_are_replaced_one_by_one_under_load_and_back(installation: Ins
             assert sorted(acknowledged) == [(trial.number, trial.metrics["y"]) for trial in trials], name
         study = client.get_study("on-agents")
         study.complete()
-        wait_for(lambda: not _held(study), PATIENCE_SECONDS, "no trial runs any more")
+        wait_for(lambda: not _held(study), "no trial runs any more")
         trials = [trial for trial in study.trials() if trial.metrics]
         assert {trial.state for trial in trials} == {"COMPLETED"}
         for trial in trials:

@@ -14,7 +14,8 @@ import pytest
 
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from tests.factories.slurm import Slurm
 from tests.marks import slow_cases
 from trimtab.study import Study
@@ -109,7 +110,7 @@ class Agents:
         agent.components = self._place / "components"
         self._made.append(agent)
         agent.start("--runner", self._runner, "--slots", str(slots), "--name", folder.name)
-        wait_for(lambda: "ready " in agent.log or not agent.runs(), 120, "the agent registers")
+        wait_for(lambda: "ready " in agent.log or not agent.runs(), "the agent registers")
         assert agent.runs(), agent.log
         return agent
 
@@ -117,11 +118,11 @@ class Agents:
         """Stop them all; nothing of theirs may be left."""
         for agent in self._made:
             agent.stop()
-            wait_for(lambda agent=agent: not processes_of(agent.state), 60, "no process is left")  # type: ignore[misc]
+            wait_for(lambda agent=agent: not processes_of(agent.state), "no process is left")  # type: ignore[misc]
             assert not list((agent.state / "leases").iterdir())
         if self._slurm:
             # a result is there some moments before Slurm has ended its job
-            wait_for(lambda: self._jobs() <= {"COMPLETED", "CANCELLED", "FAILED"}, 60, "no job is left")
+            wait_for(lambda: self._jobs() <= {"COMPLETED", "CANCELLED", "FAILED"}, "no job is left")
             assert self._jobs()
 
     def _jobs(self) -> set[str]:
@@ -178,7 +179,7 @@ def let_go(place: Path, x: int, run: int = 1) -> None:
 
 def runs(place: Path, agents: Agents, *values: int, run: int = 1) -> None:
     """Return when each of these has begun its run of this number."""
-    wait_for(lambda: [run_of(place, x) for x in values] == [run] * len(values), 120, f"{values} run\n{agents.log()}")
+    wait_for(lambda: [run_of(place, x) for x in values] == [run] * len(values), lambda: f"{values} run\n{agents.log()}")
 
 
 def trial_of(study: Study, x: int) -> Trial:
@@ -186,10 +187,10 @@ def trial_of(study: Study, x: int) -> Trial:
     return found
 
 
-def ends(study: Study, agents: Agents, state: str = "COMPLETED", seconds: float = 240.0) -> list[Trial]:
+def ends(study: Study, agents: Agents, state: str = "COMPLETED") -> list[Trial]:
     """The study's trials, once it is in this state."""
     try:
-        wait_for(lambda: study.refresh().state == state, seconds, f"the study is {state}")
+        wait_for(lambda: study.refresh().state == state, f"the study is {state}")
     except AssertionError as error:
         raise AssertionError(f"{error}\n{study.trials()}\n{agents.log()}") from None
     return study.trials()
@@ -221,10 +222,10 @@ def test_service_away_while_jobs_end(own_service: EmbeddedService, slurm: Slurm,
             time.sleep(2 * LEASE_SECONDS)
             own_service.start()
             for runner, study in studies.items():
-                wait_for(lambda study=study: study.refresh().finished_count == 1, 120, "the first ends")  # type: ignore[misc]
+                wait_for(lambda study=study: study.refresh().finished_count == 1, "the first ends")  # type: ignore[misc]
                 (third,) = {1, 2, 3} - {*running[runner]}
                 let_go(tmp_path / runner, third)
-                wait_for(lambda study=study: study.refresh().finished_count == 2, 120, "the last ends")  # type: ignore[misc]
+                wait_for(lambda study=study: study.refresh().finished_count == 2, "the last ends")  # type: ignore[misc]
             # a lease that nobody has renewed while the service was away has had time to expire
             time.sleep(LEASE_SECONDS)
             for runner, study in studies.items():
@@ -242,7 +243,7 @@ def test_service_away_while_jobs_end(own_service: EmbeddedService, slurm: Slurm,
 
 def two_of(place: Path) -> list[int]:
     """The two trials that run, once they do."""
-    wait_for(lambda: sum(run_of(place, x) for x in (1, 2, 3)) == 2, 120, "two trials run")
+    wait_for(lambda: sum(run_of(place, x) for x in (1, 2, 3)) == 2, "two trials run")
     return [x for x in (1, 2, 3) if run_of(place, x)]
 
 
@@ -256,9 +257,9 @@ def test_an_agent_that_was_not_heard_goes_on_with_its_job(
         runs(place, agents, 1)
         assert agent.process
         agent.process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: trial_of(study, 1).state == "REQUESTED", 120, "the lease expires")
+        wait_for(lambda: trial_of(study, 1).state == "REQUESTED", "the lease expires")
         agent.process.send_signal(signal.SIGCONT)
-        wait_for(lambda: trial_of(study, 1).state == "ACTIVE", 120, "the agent holds it again")
+        wait_for(lambda: trial_of(study, 1).state == "ACTIVE", "the agent holds it again")
         let_go(place, 1)
         (trial,) = ends(study, agents)
         assert (trial.state, trial.attempt, trial.metrics["value"]) == ("COMPLETED", 1, 1.0)
@@ -285,7 +286,7 @@ def test_a_late_result_counts_once_or_not_at_all(
         let_go(place, 1, run=2)
         (trial,) = ends(study, agents)
         first.process.send_signal(signal.SIGCONT)
-        wait_for(lambda: not list((first.state / "leases").iterdir()), 120, "the late result is refused or dropped")
+        wait_for(lambda: not list((first.state / "leases").iterdir()), "the late result is refused or dropped")
         assert study.trials() == [trial]
         assert (trial.state, trial.agent, trial.attempt) == ("COMPLETED", "agent1", 2)
         assert trial.metrics["value"] == 2.0
@@ -329,7 +330,7 @@ def test_a_failed_trial_shows_its_reason_and_the_study_continues(
         assert (found["missing"].attempt, found["build"].attempt) == (3, 1)
         # the end of a log comes after the result
         loud = found["loud"].number
-        wait_for(lambda: "value=1" in study.trial(loud).log[-600:], 120, "the log's end has come")
+        wait_for(lambda: "value=1" in study.trial(loud).log[-600:], "the log's end has come")
         log = study.trial(loud).log
         assert len(log) < 70_000
         assert "bytes omitted" in log
@@ -362,7 +363,7 @@ def test_the_same_failure_ten_times_in_a_row(service: EmbeddedService, agents: A
         assert study.status.reason.endswith("resume the study.")
         program.write_text(PROGRAMS["good"])
         program.chmod(0o755)
-        wait_for(lambda: not study.trials(states=["ACTIVE"]), 120, "those that ran have ended")
+        wait_for(lambda: not study.trials(states=["ACTIVE"]), "those that ran have ended")
         study.resume()
         states = Counter(str(trial.state) for trial in ends(study, agents))
         assert set(states) == {"FAILED", "COMPLETED"}
@@ -383,14 +384,14 @@ def test_a_trial_explains_that_no_agent_offers_its_component(
     """The trial says so; once somebody has it, it is run."""
     with client_of(service) as client:
         study = create(client, name, "faults", one_to(1), digest="ab" * 32)
-        wait_for(lambda: reported(study) == "Waits for an agent: none is online.", 120, "reported")
+        wait_for(lambda: reported(study) == "Waits for an agent: none is online.", "reported")
         agents.start(service)
         mine = next(agent for agent in client.list_agents() if agent.online)
         digest = mine.components[0].digest
         expected = f"with digest abababababab; those online have {digest[:12]} (agent0). Its files have been changed"
-        wait_for(lambda: expected in reported(study), 120, "reported")
+        wait_for(lambda: expected in reported(study), "reported")
         other = create(client, f"{name}-2", "faults", one_to(1), component="none")
-        wait_for(lambda: reported(other).startswith("Waits for an agent that offers component 'none'"), 120, "reported")
+        wait_for(lambda: reported(other).startswith("Waits for an agent that offers component 'none'"), "reported")
         right = create(client, f"{name}-3", "faults", one_to(1), component=name, digest=digest)
         assert [trial.state for trial in ends(right, agents)] == ["COMPLETED"]
         for one in (study, other):

@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace import TracerProvider
 import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, write_component
 from tests.factories.collector import Collector, Received, collector
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
-PATIENCE = 120.0
 tracer = TracerProvider(shutdown_on_exit=False).get_tracer("a program of a user")
 
 
@@ -65,7 +65,7 @@ def arrived(receiver: Collector, trace_id: str, *names: str) -> dict[str, Receiv
         found.update({span.name: span for span in receiver.spans(trace_id)})
         return set(names) <= set(found)
 
-    wait_for(complete, PATIENCE, f"{names} of {trace_id} arrive; there are {sorted(found)}")
+    wait_for(complete, lambda: f"{names} of {trace_id} arrive; there are {sorted(found)}")
     return found
 
 
@@ -115,7 +115,7 @@ def test_an_ask_and_the_suggestion_of_a_worker_are_one_trace(
     assert spans[ask].attributes["trimtab.study"] == study.name
     assert not any(span.failed for span in spans.values())
     assert receiver.headers[-1]["key"] == "for-the-collector"
-    wait_for(lambda: bool(lines(service, "worker", trace_id)), PATIENCE, "the worker's log names the trace")
+    wait_for(lambda: bool(lines(service, "worker", trace_id)), "the worker's log names the trace")
     assert all(line["trace"] == trace_id for line in lines(service, "worker", trace_id))
     for hidden in ("secret-parameter", service.token, repr(trial.params["secret-parameter"]), "SELECT"):
         assert hidden not in receiver.text()
@@ -143,14 +143,14 @@ def test_a_trial_of_an_agent_is_a_trace_that_links_to_its_cause(
                 max_trials=2,
                 final_check=False,
             )
-        wait_for(lambda: study.refresh().state is trimtab.StudyState.COMPLETED, PATIENCE, "the study ends")
+        wait_for(lambda: study.refresh().state is trimtab.StudyState.COMPLETED, "the study ends")
 
         def trials() -> list[Received]:
             return [
                 one for one in receiver.spans() if one.name == "trial" and one.attributes["trimtab.study"] == study.name
             ]
 
-        wait_for(lambda: len(trials()) == 2, PATIENCE, "the spans of both trials arrive")
+        wait_for(lambda: len(trials()) == 2, "the spans of both trials arrive")
     settle = "trimtab.agent.v1.AgentService/SettleLease"
     for one in trials():
         spans = arrived(
@@ -182,7 +182,7 @@ def test_errors_name_the_trace(service: EmbeddedService, client: trimtab.Client,
     assert (answer.status_code, answer.json()["trace"]) == (404, trace_id)
     spans = arrived(receiver, trace_id, "GET /api/v1/studies/<str:name>")
     assert spans["GET /api/v1/studies/<str:name>"].attributes["http.response.status_code"] == 404
-    wait_for(lambda: bool(lines(service, "web", trace_id)), PATIENCE, "the log of the web process names the trace")
+    wait_for(lambda: bool(lines(service, "web", trace_id)), "the log of the web process names the trace")
 
 
 def test_a_caller_without_a_token_has_no_trace(service: EmbeddedService, receiver: Collector) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import trimtab
 from service.embedded.postgres import OWNER, SERVICE, Postgres, programs
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService, postgres_server
 
 DUMP = Path(__file__).resolve().parents[1] / "data" / "first_version.sql.gz"
@@ -97,7 +98,7 @@ def test_the_best_trial_of_an_old_study_is_right(client: trimtab.Client) -> None
 def test_an_old_study_goes_on(client: trimtab.Client, name: str) -> None:
     study = client.get_study(name)
     before = study.refresh().finished_count
-    for trial in study.ask(2, timeout=240):
+    for trial in study.ask(2, timeout=PATIENCE):
         assert set(trial.params) == {parameter.name for parameter in study.spec.space}
         study.tell(trial, 0.5)
     assert study.refresh().finished_count == before + 2

@@ -15,6 +15,7 @@ import pytest
 
 import trimtab
 from tests.factories.agent import RealAgent, write_component
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,12 +106,12 @@ def test_a_study_runs_with_nothing_but_wheels(
     monkeypatch.chdir(here)
     components = write_component(tmp_path / "components", tmp_path / "runs")
     with InstalledService(installed["trimtab-service"], home) as service:
-        with urllib.request.urlopen(service.http_url, timeout=60) as page:
+        with urllib.request.urlopen(service.http_url, timeout=PATIENCE) as page:
             script = re.search(r'src="(/assets/[^"]+\.js)"', page.read().decode())
         assert script
-        with urllib.request.urlopen(service.http_url + script[1], timeout=60) as answer:
+        with urllib.request.urlopen(service.http_url + script[1], timeout=PATIENCE) as answer:
             assert answer.headers.get_content_type() == "text/javascript"
-        with urllib.request.urlopen(f"{service.http_url}/docs/how-to/install.html", timeout=60) as page:
+        with urllib.request.urlopen(f"{service.http_url}/docs/how-to/install.html", timeout=PATIENCE) as page:
             assert "Install from wheels" in page.read().decode()
         token = service.data_dir / "admin-token"
         agent = RealAgent(tmp_path, service.grpc_address, token, components, programs=installed["trimtab-agent"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from service.embedded.processes import Child, stop
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 
 COMPONENT = "bowl"
 APPLICATION = "only"
@@ -92,7 +92,6 @@ class RealAgent:
                 re.search(r"^ready agent=", self._log.read_text()[begin:], re.MULTILINE) is not None
                 or not self._child.running()
             ),
-            120,
             "the agent registers",
         )
         assert self._child.running(), self._log.read_text()

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.factories.patience import PATIENCE
+
 WEB = Path(__file__).resolve().parents[2] / "web"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = [
@@ -21,9 +23,9 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# Milliseconds that anything may take, since a machine that runs all tests at once is slow.
-PATIENCE = 60_000
-expect.set_options(timeout=PATIENCE)
+# The longest wait for a page, in the unit of Playwright.
+PATIENCE_MS = 1000 * PATIENCE
+expect.set_options(timeout=PATIENCE_MS)
 # For a module's `pytestmark`. In CI what is missing is a failure.
 _MAY_LACK = os.environ.get("CI") != "true"
 NEEDS_BROWSER = [
@@ -44,14 +46,14 @@ def build_console() -> None:
 def started_browser() -> Iterator[Browser]:
     """Chromium, without a window."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=2 * PATIENCE)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=PATIENCE_MS)
         yield browser
         browser.close()
 
 
 def open_page(context: BrowserContext) -> Page:
     """Open a page. An error in one of its scripts fails the test."""
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
     return page

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 
 from tests.factories.agent import COMPONENT, RealAgent, write_component
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import EmbeddedService
 
 SPEC: dict[str, Any] = {
     "space": {
@@ -34,7 +35,7 @@ class Rest:
 
     def __init__(self, service: EmbeddedService) -> None:
         headers = {"Authorization": f"Bearer {service.token}"}
-        self._client = httpx.Client(base_url=f"{service.http_url}/api/v1", headers=headers, timeout=120)
+        self._client = httpx.Client(base_url=f"{service.http_url}/api/v1", headers=headers, timeout=PATIENCE)
 
     def __call__(self, method: str, path: str, body: object = None) -> Any:
         """Send a request that must succeed, and return the answer. `path` is below /api/v1."""
@@ -106,6 +107,6 @@ def furnished(service: EmbeddedService, folder: Path) -> Iterator[Rest]:
                     "component": COMPONENT, "application": "only", "parallelism": 2, "placement": {"exclusive": False},
                 },
             )  # fmt: skip
-        wait_for(lambda: bool(rest("GET", "/studies/bowl-1")["state"] == "COMPLETED"), 300, "a study on the agent ends")
-        wait_for(lambda: bool(rest("GET", "/components/bowl")["best"]), 120, "its best settings are known")
+        wait_for(lambda: bool(rest("GET", "/studies/bowl-1")["state"] == "COMPLETED"), "a study on the agent ends")
+        wait_for(lambda: bool(rest("GET", "/components/bowl")["best"]), "its best settings are known")
         yield rest

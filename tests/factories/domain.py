@@ -21,10 +21,9 @@ from service.tenancy.principal import Principal, Role
 from service.trials.ask import ask as ask_trials
 from service.trials.tell import Reported, complete_trial
 from service.workers import compute
+from tests.factories.patience import PATIENCE
 
 SECONDS = {"metric": "seconds", "goal": "minimize"}
-# Seconds for what waits for another thread: whatever takes longer hangs.
-PATIENCE = 120.0
 
 
 def make_principal(role: Role = Role.ADMIN) -> Principal:

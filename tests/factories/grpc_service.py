@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +17,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from service._gen import agent_pb2_grpc, errordetails_pb2, tuning_pb2, tuning_pb2_grpc
 from service.embedded.postgres import OWNER, SERVICE
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
 
 TOKEN = "rpc-test-token"
-# Tests never count on speed: whatever takes longer than this hangs.
-PATIENCE = 120.0
 
 
 @dataclass
@@ -69,7 +67,7 @@ class GrpcService:
         )
         with grpc.insecure_channel(self.address, options=(("grpc.max_reconnect_backoff_ms", 200),)) as channel:
             ready = grpc.channel_ready_future(channel)
-            eventually(lambda: ready.done() or self.process is None or self.process.poll() is not None, 3 * PATIENCE)
+            wait_for(lambda: ready.done() or self.process is None or self.process.poll() is not None)
             assert self.process.poll() is None, "the gRPC process has ended"
 
     def stop(self, number: int = signal.SIGTERM) -> int:
@@ -228,14 +226,3 @@ def tell(tuning: tuning_pb2_grpc.TuningServiceStub, study: str, number: int, los
     return tuning.CompleteTrial(
         tuning_pb2.CompleteTrialRequest(study=study, trial=number, metrics={"loss": loss}), timeout=PATIENCE
     )
-
-
-def eventually(check: Any, seconds: float = PATIENCE) -> Any:
-    """Call `check` until its result is true, and return the result."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = check()
-        if answer:
-            return answer
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.02)

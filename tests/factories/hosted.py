@@ -15,8 +15,9 @@ from service.embedded.postgres import SUPERUSER, Postgres, programs
 from service.embedded.processes import Child, stop
 from tests.factories.compose import DEPLOY, PROXY_ADDRESS, VARIABLES, Compose
 from tests.factories.network import FarMachine
+from tests.factories.patience import wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import postgres_server, wait_for
+from tests.factories.service import postgres_server
 
 TOKEN = "hosted-token"
 
@@ -137,7 +138,7 @@ def hosted_service(
             for name, part in names.items():
                 options = grpc_options if part == "grpc" else ()
                 hosted.begin(name, [*compose.process(part), *options], folder / f"{name}.log")
-            wait_for(hosted.ready, 240, "the web process is ready")
+            wait_for(hosted.ready, "the web process is ready")
             yield hosted
         finally:
             stop(list(hosted.processes.values()))

@@ -16,8 +16,9 @@ from typing import Any
 import httpx
 
 from service.embedded.processes import Child, stop
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import require_program, wait_for
+from tests.factories.service import require_program
 
 ROOT = Path(__file__).resolve().parents[2]
 REALM = "trimtab"
@@ -42,7 +43,6 @@ PEOPLE: Mapping[str, Sequence[str]] = {
 TENANTS = ("acme", "globex")
 # Half of what Keycloak takes by default, and half its time to start: one compiler and one collector for a small heap.
 JAVA = "-Xms64m -Xmx384m -XX:MaxMetaspaceSize=256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
-START_SECONDS = 240.0
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Keycloak:
 
     def grant(self, **fields: str) -> dict[str, Any]:
         """Keycloak's token endpoint. Raises httpx.HTTPStatusError where it refuses."""
-        return dict(_answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=120)))
+        return dict(_answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=PATIENCE)))
 
     def admin(self, method: str, path: str, body: object = None, **options: Any) -> Any:
         """Keycloak's administration of the realm."""
@@ -87,7 +87,7 @@ class Keycloak:
             httpx.post(
                 f"{self.url}/realms/master/protocol/openid-connect/token",
                 data={**fields, "password": self.admin_password},
-                timeout=120,
+                timeout=PATIENCE,
             )
         )["access_token"]
         return _answer(
@@ -96,7 +96,7 @@ class Keycloak:
                 f"{self.url}/admin/realms/{REALM}{path}",
                 json=body,
                 headers={"Authorization": f"Bearer {token}"},
-                timeout=120,
+                timeout=PATIENCE,
                 **options,
             )
         )
@@ -181,7 +181,7 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
     child.start()
     server = Keycloak(f"http://127.0.0.1:{port}", child, password)
     try:
-        wait_for(lambda: _serves(server) or not child.running(), START_SECONDS, "Keycloak serves")
+        wait_for(lambda: _serves(server) or not child.running(), "Keycloak serves")
         assert child.running(), (folder / "keycloak.log").read_text()[-3000:]
         yield server
     finally:

@@ -12,7 +12,8 @@ import grpc
 
 from service._gen import matching_pb2, matching_pb2_grpc
 from tests.factories.console import SPEC, Rest, seconds
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import EmbeddedService
 
 # What was decided about a job, and its run time in seconds.
 Fared: TypeAlias = tuple[matching_pb2.Decision.ValueType, float]
@@ -38,7 +39,7 @@ def tuned(rest: Rest, study: str, application: str, **job: Any) -> str:
         found: list[dict[str, Any]] = rest("GET", f"/matching/records?study={study}")["records"]
         return found
 
-    wait_for(lambda: bool(records()), 120, "the study has a record")
+    wait_for(lambda: bool(records()), "the study has a record")
     return str(records()[0]["id"])
 
 
@@ -70,7 +71,7 @@ def report(service: EmbeddedService, record: str, jobs: Sequence[Fared]) -> None
         matching_pb2_grpc.MatchingServiceStub(channel).ReportJobs(
             matching_pb2.ReportJobsRequest(jobs=reports),
             metadata=(("authorization", f"Bearer {service.token}"),),
-            timeout=60,
+            timeout=PATIENCE,
         )
 
 

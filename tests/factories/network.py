@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.factories.service import lack, require_program, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import lack, require_program
 
 _TABLE = "inet disturbed"
 
@@ -48,7 +49,7 @@ def far_machine() -> Iterator[FarMachine]:
     holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
     try:
         # unshare becomes sleep after it has made the namespace
-        wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n", 120, "a namespace")
+        wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n", "a namespace")
         machine = FarMachine(["nsenter", "--net", "--target", str(holder.pid)], here, there)
         script = f"""set -e
             ip link add {near} type veth peer name far netns {holder.pid}

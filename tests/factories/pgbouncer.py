@@ -9,8 +9,9 @@ import psycopg
 
 from service.embedded.processes import Child, stop
 from tests.factories.compose import VARIABLES
+from tests.factories.patience import wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import require_program, wait_for
+from tests.factories.service import require_program
 
 # Fewer than the service's threads, so that transactions share them.
 CONNECTIONS = 4
@@ -50,7 +51,7 @@ def pgbouncer(folder: Path, database: int) -> Iterator[int]:
     child = Child("pgbouncer", argv, dict(os.environ), folder / "pgbouncer.log")
     child.start()
     try:
-        wait_for(lambda: statistics(port) is not None or not child.running(), 60, "PgBouncer answers")
+        wait_for(lambda: statistics(port) is not None or not child.running(), "PgBouncer answers")
         assert child.running(), (folder / "pgbouncer.log").read_text()
         yield port
     finally:

@@ -15,12 +15,11 @@ from pathlib import Path
 import psutil
 
 from service.embedded.processes import Child
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import wait_for
 
 CPUS = 8
 # below a test's own limit, for what Ray has to say to be seen
-START_SECONDS = 400.0
 # in the environment of all that a Ray starts, jobs included: the folder that it is in
 MARK = "TRIMTAB_TEST_RAY"
 # ... and the same for a node other than the head: the name of the node
@@ -73,7 +72,7 @@ class RayHead:
                 process.kill()
         if self._child is not None and self._child.process is not None:
             self._child.process.wait()
-        _, alive = psutil.wait_procs(processes, timeout=60)
+        _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
         assert not alive, f"outlived Ray: {alive}"
 
     def lose(self) -> None:
@@ -99,7 +98,7 @@ class RayHead:
 
     def _nodes(self) -> list[dict[str, str]]:
         """Return the nodes that are alive, from the dashboard."""
-        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=PATIENCE) as answer:
             nodes = [node["raylet"] for node in json.load(answer)["data"]["summary"]]
         return [node for node in nodes if node["state"] == "ALIVE"]
 
@@ -167,7 +166,7 @@ def _begin(child: Child, sessions: set[int], ready: Callable[[], bool], what: st
         return ready()
 
     try:
-        wait_for(is_ready, START_SECONDS, what)
+        wait_for(is_ready, what)
     except AssertionError as error:
         said = child.log.read_text()[-3000:] if child.log else ""
         raise AssertionError(f"{error}\n{said}") from None

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -23,9 +23,9 @@ import pytest
 from service.embedded.postgres import OWNER, SERVICE, Postgres
 from service.embedded.processes import Child, service_command, stop
 from service.embedded.supervisor import DATABASE
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
 
-START_SECONDS = 300.0
 # An address of this machine that a test can send from, for the proxy in front of a service. Others are not believed.
 PROXY = "127.0.0.2"
 
@@ -74,7 +74,7 @@ class EmbeddedService:
         self._popen = subprocess.Popen(
             self.command(), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        self.output = _read_until(self._popen, "ready console=", START_SECONDS)
+        self.output = _read_until(self._popen, "ready console=")
         ready = re.search(r"^ready console=(\S+) grpc=(\S+)$", self.output, re.MULTILINE)
         link = re.search(r"https?://\S+/login\?code=\S+", self.output)
         if ready is None or link is None:
@@ -108,7 +108,7 @@ class EmbeddedService:
         """Send a signal to the supervisor alone."""
         os.kill(self.pid, number)
 
-    def wait(self, seconds: float = 120.0) -> int:
+    def wait(self, seconds: float = PATIENCE) -> int:
         """Wait for the end of the supervisor and return its exit code."""
         assert self._popen is not None
         code = self._popen.wait(seconds)
@@ -128,7 +128,7 @@ class EmbeddedService:
             tree = self.tree()
             self._popen.kill()
             self.wait()
-            _, alive = psutil.wait_procs(tree, timeout=120)
+            _, alive = psutil.wait_procs(tree, timeout=PATIENCE)
             assert not alive, f"outlived the supervisor: {alive}"
 
     def logs(self) -> str:
@@ -187,7 +187,7 @@ def postgres_server(
     if servers is not None:
         servers.append(child)
     try:
-        server.wait_until_ready(child, 120)
+        server.wait_until_ready(child, PATIENCE)
         yield server
     finally:
         stop([child])
@@ -207,7 +207,7 @@ def redis_server(folder: Path, servers: list[Child] | None = None) -> Iterator[s
     if servers is not None:
         servers.append(child)
     try:
-        wait_for(lambda: _accepts(port), 60, "Redis listens")
+        wait_for(lambda: _accepts(port), "Redis listens")
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         stop([child])
@@ -236,24 +236,16 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until `condition` holds. Raises AssertionError if it does not hold within `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
-
-
 def _accepts(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _read_until(popen: subprocess.Popen[bytes], text: str, seconds: float) -> str:
+def _read_until(popen: subprocess.Popen[bytes], text: str) -> str:
     """Return the output of a process up to the end of the line that contains `text`, or up to its end."""
     assert popen.stdout is not None
     output = b""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     with selectors.DefaultSelector() as selector:
         selector.register(popen.stdout, selectors.EVENT_READ)
         while time.monotonic() < end:

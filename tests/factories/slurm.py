@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from service.embedded.processes import Child, stop
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import require_program, wait_for
+from tests.factories.service import require_program
 
 NODES = 4
 FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -68,12 +69,12 @@ class Slurm:
     def start(self) -> None:
         """Start the cluster and wait until every node is idle."""
         self._munge.start()
-        wait_for((self.folder / "munge.sock").exists, 60, "munged listens")
+        wait_for((self.folder / "munge.sock").exists, "munged listens")
         self.controller.start()
         for child in self.daemons:
             child.start()
         try:
-            wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), 240, "nodes idle")
+            wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), "nodes idle")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
@@ -97,7 +98,7 @@ class Slurm:
     def settle(self) -> None:
         """End every job and make every node available again."""
         self.run("scancel", f"--user={os.getuid()}")
-        wait_for(self._has_no_job, 120, "no job is left")
+        wait_for(self._has_no_job, "no job is left")
         if self.run("sinfo", "-h", "-t", "drain,down,drng,fail", "-o", "%D").strip():
             self.run("scontrol", "update", f"nodename={','.join(self.nodes)}", "state=resume")
 
@@ -116,7 +117,9 @@ class Slurm:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in sorted(self.folder.glob("*.log")))
 
     def _ran(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(argv, env=self._environment(), capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            argv, env=self._environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
 
     def _has_no_job(self) -> bool:
         """Return whether slurmctld lists no job. A squeue without an answer prints nothing, either."""

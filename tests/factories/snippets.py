@@ -30,7 +30,7 @@ import yaml
 
 from docs._ext.pages import ROOT
 from tests.factories import run_blocks
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 EXECUTED = ("console", "sh", "python", "yaml")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -126,10 +126,10 @@ class Reader:
     def close(self) -> None:
         """End what still runs in the background."""
         if self._python is not None:
-            self._python.communicate(timeout=60)
+            self._python.communicate(timeout=PATIENCE)
         for process, log in reversed(self._running):
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(60)
+            process.wait(PATIENCE)
             log.close()
 
     def _type(self, block: Block, command: str, expected: str) -> None:
@@ -159,7 +159,7 @@ class Reader:
             assert process.poll() is None, f"{block}: {command} has ended:\n{output}"
             return shown.search(output) is not None
 
-        wait_for(is_shown, 120, f"{block}: {command} prints {expected!r}")
+        wait_for(is_shown, f"{block}: {command} prints {expected!r}")
 
     def _run(self, block: Block, argv: Sequence[str]) -> str:
         run = subprocess.run(
@@ -170,7 +170,7 @@ class Reader:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             text=True,
-            timeout=900,
+            timeout=PATIENCE,
             check=False,
         )
         output = ANSI.sub("", run.stdout)

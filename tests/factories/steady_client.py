@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import trimtab
+from tests.factories.patience import PATIENCE
 
 PAUSE_SECONDS = 0.3
 
@@ -26,7 +27,7 @@ def main(address: str, token: str, name: str, algorithm: str, ledger: str, stop:
             seed=1,
         )
         while not Path(stop).exists():
-            for trial in study.ask(2, timeout=300):
+            for trial in study.ask(2, timeout=PATIENCE):
                 value = (float(trial.params["x"]) - 2) ** 2 + int(trial.params["n"])
                 study.report(trial, step=1, metrics={"y": value + 1})
                 study.tell(trial, value)

@@ -6,8 +6,9 @@ from itertools import count
 from typing import Any
 
 from service._gen import agent_pb2, agent_pb2_grpc, matching_pb2, tuning_pb2, tuning_pb2_grpc
-from tests.factories.grpc_service import PATIENCE, unique, value
 from tests.factories.grpc_service import spec as make_spec
+from tests.factories.grpc_service import unique, value
+from tests.factories.patience import PATIENCE
 
 ARGV = ["/home/ada/bin/ant", "--grid", "64"]
 _noise = count()

@@ -20,7 +20,8 @@ from service._gen import (
     tuning_pb2,
     tuning_pb2_grpc,
 )
-from tests.factories.grpc_service import PATIENCE, WithToken, spec, unique, value
+from tests.factories.grpc_service import WithToken, spec, unique, value
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.factories.tuned import tune
 

@@ -23,12 +23,13 @@ from google.protobuf.message_factory import GetMessageClass
 
 from service._gen import identity_pb2, identity_pb2_grpc, tuning_pb2, tuning_pb2_grpc
 from service.rpc.admission import MAX_LISTED_BYTES
-from tests.factories.grpc_service import PATIENCE, WithToken, spec, unique
+from tests.factories.grpc_service import WithToken, spec, unique
+from tests.factories.patience import PATIENCE
 from tests.fuzz.conftest import Prey
 from tests.fuzz.test_grpc import METHODS, caller, good_requests, pools_of
 from tests.unit.tenancy.test_isolation import BODIES
 
-pytestmark = [pytest.mark.slow("sends the largest requests to every method"), pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.slow("sends the largest requests to every method")
 
 MOST_SECONDS, MOST_BYTES = 1.0, 50_000_000
 # A little less than what a request may have.

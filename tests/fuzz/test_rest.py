@@ -4,7 +4,6 @@ not."""
 import copy
 from typing import Any
 
-import pytest
 import requests
 import schemathesis
 from hypothesis import given
@@ -61,7 +60,6 @@ def known(prey: Prey) -> dict[str, Any]:
     }
 
 
-@pytest.mark.timeout(900)
 def test_no_request_finds_the_service_without_an_answer(prey: Prey) -> None:
     url = prey.service.http_url
     headers = {"Authorization": f"Bearer {prey.service.token}", "X-Trimtab-Console": "1"}

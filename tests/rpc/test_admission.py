@@ -11,7 +11,8 @@ import pytest
 
 from service._gen import agent_pb2, tuning_pb2
 from service.rpc.admission import ANONYMOUS_CALLS, MAX_ANONYMOUS_BYTES
-from tests.factories.grpc_service import PATIENCE, TOKEN, GrpcService, create, refusal, refusal_of, started
+from tests.factories.grpc_service import TOKEN, GrpcService, create, refusal, refusal_of, started
+from tests.factories.patience import PATIENCE
 
 LIST, ENROL = "/trimtab.tuning.v1.TuningService/ListStudies", "/trimtab.agent.v1.AgentService/Enrol"
 REGISTER = "/trimtab.agent.v1.AgentService/Register"

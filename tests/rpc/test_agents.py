@@ -14,7 +14,8 @@ from service._gen import agent_pb2 as pb
 from service._gen import tuning_pb2
 from service._gen.agent_pb2_grpc import AgentServiceStub
 from service._gen.tuning_pb2_grpc import TuningServiceStub
-from tests.factories.grpc_service import PATIENCE, GrpcService, create, plain, refusal, unique, value
+from tests.factories.grpc_service import GrpcService, create, plain, refusal, unique, value
+from tests.factories.patience import PATIENCE
 
 Outcome = pb.SettleLeaseRequest
 
@@ -384,7 +385,7 @@ def test_many_agents_wait_without_threads(grpc_service: GrpcService, tuning: Tun
     ]
     time.sleep(0.5)
     study = create(tuning)
-    assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study), timeout=30).name == study
+    assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study), timeout=PATIENCE).name == study
     waiting[0].study(tuning, parallelism=3)
     end = time.monotonic() + PATIENCE
     while sum(call.done() for call in calls) < 3 and time.monotonic() < end:

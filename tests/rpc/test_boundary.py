@@ -9,18 +9,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from service._gen import agent_pb2, tuning_pb2
 from service._gen.tuning_pb2_grpc import TuningServiceStub
-from tests.factories.grpc_service import (
-    PATIENCE,
-    TOKEN,
-    GrpcService,
-    WithToken,
-    ask,
-    create,
-    refusal,
-    spec,
-    unique,
-    value,
-)
+from tests.factories.grpc_service import TOKEN, GrpcService, WithToken, ask, create, refusal, spec, unique, value
+from tests.factories.patience import PATIENCE
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from google.protobuf.duration_pb2 import Duration
 
 from service._gen import tuning_pb2 as pb
 from service._gen.tuning_pb2_grpc import TuningServiceStub
-from tests.factories.grpc_service import PATIENCE, GrpcService, ask, create, eventually, refusal, tell, unique, value
+from tests.factories.grpc_service import GrpcService, ask, create, refusal, tell, unique, value
+from tests.factories.patience import PATIENCE, wait_for
 
 
 def gp_study(tuning: TuningServiceStub) -> str:
@@ -62,7 +63,7 @@ def test_the_wait_includes_the_time_before_it_starts(grpc_service: GrpcService, 
         other.execute("SELECT FROM studies_study WHERE name = %s FOR UPDATE", [study])
         request = pb.SuggestTrialsRequest(study=study, count=1, wait=Duration(seconds=3600))
         asked = tuning.SuggestTrials.future(request, timeout=9)
-        eventually(lambda: other.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount)
+        wait_for(lambda: other.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount)
         time.sleep(3)
     assert asked.result().state == pb.OPERATION_STATE_PENDING
 
@@ -75,8 +76,8 @@ def test_callers_of_a_locked_study_do_not_keep_other_studies_waiting(
         holder.execute("SELECT FROM studies_study WHERE name = %s FOR UPDATE", [locked])
         requests = [pb.SuggestTrialsRequest(study=locked, count=1, request_id=unique()) for _ in range(20)]
         asked = [tuning.SuggestTrials.future(request, timeout=PATIENCE) for request in requests]
-        eventually(lambda: holder.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount)
-        assert tuning.SuggestTrials(pb.SuggestTrialsRequest(study=other, count=1), timeout=10).trials
+        wait_for(lambda: holder.execute("SELECT FROM pg_locks WHERE NOT granted").rowcount)
+        assert tuning.SuggestTrials(pb.SuggestTrialsRequest(study=other, count=1), timeout=PATIENCE).trials
         assert not any(call.done() for call in asked)
     assert all(call.result().trials for call in asked)
 
@@ -100,7 +101,7 @@ def test_a_caller_that_gives_up_leaves_the_rest_alone(tuning: TuningServiceStub)
     time.sleep(0.3)
     for call in calls:
         assert call.cancel()
-    assert tuning.GetStudy(pb.GetStudyRequest(name=study), timeout=30).name == study
+    assert tuning.GetStudy(pb.GetStudyRequest(name=study), timeout=PATIENCE).name == study
 
 
 def test_a_worker_ends_the_wait(embedded_tuning: TuningServiceStub) -> None:
@@ -151,16 +152,16 @@ def test_watch_sends_the_existing_trials_and_then_each_change(
     tuning: TuningServiceStub, watched: tuple[str, Watcher]
 ) -> None:
     study, watcher = watched
-    eventually(lambda: watcher.numbers() == [1, 2, 3])
+    wait_for(lambda: watcher.numbers() == [1, 2, 3])
     seen = len(watcher.events)
     tell(tuning, study, 2, 0.5)
-    eventually(lambda: len(watcher.events) > seen)
+    wait_for(lambda: len(watcher.events) > seen)
     last = watcher.events[-1]
     assert [(trial.number, trial.state) for trial in last.trials] == [(2, pb.TRIAL_STATE_COMPLETED)]
     assert last.study.finished_count == 1
     assert last.study.revision == last.trials[0].revision
     tuning.UpdateStudyState(pb.UpdateStudyStateRequest(name=study, state=pb.STUDY_STATE_PAUSED))
-    eventually(lambda: watcher.events[-1].study.state == pb.STUDY_STATE_PAUSED)
+    wait_for(lambda: watcher.events[-1].study.state == pb.STUDY_STATE_PAUSED)
 
 
 def test_watch_goes_on_from_a_revision(tuning: TuningServiceStub) -> None:
@@ -169,11 +170,11 @@ def test_watch_goes_on_from_a_revision(tuning: TuningServiceStub) -> None:
     revision = tuning.GetStudy(pb.GetStudyRequest(name=study)).revision
     tell(tuning, study, 3, 0.5)
     watcher = Watcher(tuning, study, revision)
-    eventually(lambda: watcher.numbers() == [3])
+    wait_for(lambda: watcher.numbers() == [3])
     watcher.close()
     # nothing new: the first event comes all the same, with the study
     watcher = Watcher(tuning, study, tuning.GetStudy(pb.GetStudyRequest(name=study)).revision)
-    eventually(lambda: watcher.events)
+    wait_for(lambda: watcher.events)
     assert watcher.numbers() == []
     assert watcher.events[0].study.name == study
     watcher.close()
@@ -195,7 +196,7 @@ def test_watch_misses_no_change(tuning: TuningServiceStub) -> None:
     for thread in threads:
         thread.join()
     revision = tuning.GetStudy(pb.GetStudyRequest(name=study)).revision
-    eventually(lambda: watcher.events and watcher.events[-1].study.revision == revision)
+    wait_for(lambda: watcher.events and watcher.events[-1].study.revision == revision)
     watcher.close()
     states = {trial.number: trial.state for event in watcher.events for trial in event.trials}
     assert len(states) == 900
@@ -206,7 +207,7 @@ def test_watch_misses_no_change(tuning: TuningServiceStub) -> None:
 
 def test_watch_ends_with_the_study(tuning: TuningServiceStub, watched: tuple[str, Watcher]) -> None:
     study, watcher = watched
-    eventually(lambda: watcher.events)
+    wait_for(lambda: watcher.events)
     tuning.DeleteStudy(pb.DeleteStudyRequest(name=study))
     watcher.thread.join(PATIENCE)
     assert not watcher.thread.is_alive()
@@ -217,7 +218,7 @@ def test_many_watchers_come_and_go(grpc_service: GrpcService, tuning: TuningServ
     study = create(tuning)
     for _ in range(3):
         watchers = [Watcher(grpc_service.tuning(), study) for _ in range(20)]
-        eventually(lambda found=watchers: all(watcher.events for watcher in found))
+        wait_for(lambda found=watchers: all(watcher.events for watcher in found))  # type: ignore[misc]
         for watcher in watchers:
             watcher.close()
             assert isinstance(watcher.error, grpc.RpcError)

@@ -17,7 +17,8 @@ from service._gen import matching_pb2 as pb
 from service._gen.agent_pb2_grpc import AgentServiceStub
 from service._gen.matching_pb2_grpc import MatchingServiceStub
 from service._gen.tuning_pb2_grpc import TuningServiceStub
-from tests.factories.grpc_service import PATIENCE, GrpcService, eventually, refusal, unique
+from tests.factories.grpc_service import GrpcService, refusal, unique
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.tuned import ARGV, job_like_it, tune
 
 
@@ -107,7 +108,7 @@ def test_a_changed_record_is_seen_by_other_processes_within_a_second(
     for state, expected in ((pb.RECORD_STATE_WITHDRAWN, 0), (pb.RECORD_STATE_ACTIVE, 1)) * 3:
         change(matching, record.id, state)
         changed = time.monotonic()
-        eventually(lambda expected=expected: len(match(second, component)) == expected)
+        wait_for(lambda expected=expected: len(match(second, component)) == expected)  # type: ignore[misc]
         seconds.append(time.monotonic() - changed)
     # Without the notification it would take up to five seconds.
     assert statistics.median(seconds) < 1, seconds
@@ -122,11 +123,11 @@ def test_a_new_process_and_one_that_lost_its_connections_know_all_records(
     assert [found.record.study for found in match(stub, component)] == [made]
     service.stop()
     service.start()
-    assert eventually(lambda: _answered(stub, component)) == [made]
+    assert wait_for(lambda: _answered(stub, component)) == [made]
     service.cut_connections()
-    (record,) = eventually(lambda: _listed(stub, made))
+    (record,) = wait_for(lambda: _listed(stub, made))
     change(stub, record.id, pb.RECORD_STATE_WITHDRAWN)
-    eventually(lambda: match(stub, component) == [])
+    wait_for(lambda: match(stub, component) == [])
 
 
 def _answered(stub: MatchingServiceStub, component: str) -> list[str]:
@@ -158,7 +159,7 @@ def test_slower_jobs_withdraw_a_record(
     assert (record.feedback.applied_jobs, record.feedback.control_jobs) == (4, 4)
     assert 0 < record.feedback.change_low < record.feedback.change < record.feedback.change_high
     assert "longer than the controls" in record.state_reason
-    eventually(lambda: match(matching, component) == [])
+    wait_for(lambda: match(matching, component) == [])
     listed = matching.ListJobs(pb.ListJobsRequest(record=record.id, page_size=5), timeout=PATIENCE)
     rest = matching.ListJobs(pb.ListJobsRequest(record=record.id, page_token=listed.next_page_token), timeout=PATIENCE)
     assert (len(listed.jobs), len(rest.jobs), rest.next_page_token) == (5, 3, "")

@@ -14,7 +14,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service._gen import agent_pb2
 from service._gen import tuning_pb2 as pb
-from tests.factories.grpc_service import PATIENCE, GrpcService, ask, create, eventually, refusal, refusal_of, tell
+from tests.factories.grpc_service import GrpcService, ask, create, refusal, refusal_of, tell
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab._internal.connection import retries
 
 
@@ -57,10 +58,10 @@ def test_while_the_database_is_away(own_grpc_service: GrpcService) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         list(stream)
     assert refusal_of(caught.value).code == "database_unavailable"
-    eventually(lambda: not is_serving())
+    wait_for(lambda: not is_serving())
     own_grpc_service.execute("ALTER DATABASE {} ALLOW_CONNECTIONS true")
     assert tell(tuning, study, 1, 1.0).state == pb.TRIAL_STATE_COMPLETED
-    eventually(is_serving)
+    wait_for(is_serving)
 
 
 def test_waiters_are_woken_after_the_listener_lost_its_connection(own_grpc_service: GrpcService) -> None:
@@ -96,7 +97,7 @@ def test_waiters_are_woken_after_the_listener_lost_its_connection(own_grpc_servi
     ask(tuning, study)
     assert [trial.number for trial in next(stream).trials] == [1]
     own_grpc_service.cut_connections()
-    eventually(is_listening)
+    wait_for(is_listening)
     tell(tuning, study, 1, 0.5)
     assert next(stream).trials[0].state == pb.TRIAL_STATE_COMPLETED
     stream.close()
@@ -148,7 +149,7 @@ def test_no_tell_is_lost_or_counted_twice_over_kills(own_grpc_service: GrpcServi
         own_grpc_service.stop(signal.SIGKILL)
         own_grpc_service.start()
     for thread in threads:
-        thread.join(300)
+        thread.join(PATIENCE)
     total = clients * each
     assert sorted(done) == list(range(1, total + 1))
     found = own_grpc_service.tuning().GetStudy(pb.GetStudyRequest(name=study))

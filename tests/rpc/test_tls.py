@@ -10,8 +10,9 @@ import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.platform.addresses import is_loopback
-from tests.agent.conftest import BASIC, AgentProcess, wait_until
-from tests.factories.grpc_service import PATIENCE, GrpcService, eventually
+from tests.agent.conftest import BASIC, AgentProcess
+from tests.factories.grpc_service import GrpcService
+from tests.factories.patience import PATIENCE, wait_for
 
 
 class Files:
@@ -59,7 +60,7 @@ def test_it_is_encrypted_and_takes_new_certificates_without_a_restart(
     service = own_grpc_service
     restart(service, files.options)
     old = grpc.ssl_channel_credentials(files.ca.read_bytes())
-    eventually(lambda: answers(service.address, old))
+    wait_for(lambda: answers(service.address, old))
     assert not answers(service.address, None)
     files.issue()
     new = grpc.ssl_channel_credentials(files.ca.read_bytes())
@@ -77,7 +78,7 @@ def test_clients_have_to_show_a_certificate_where_that_is_asked_for(
     restart(service, [*files.options, "--tls-client-ca", str(files.ca)])
     roots = files.ca.read_bytes()
     known = grpc.ssl_channel_credentials(roots, files.client_key.read_bytes(), files.client_certificate.read_bytes())
-    eventually(lambda: answers(service.address, known))
+    wait_for(lambda: answers(service.address, known))
     assert not answers(service.address, grpc.ssl_channel_credentials(roots))
     other = trustme.CA().issue_cert("agent")
     stranger = grpc.ssl_channel_credentials(roots, other.private_key_pem.bytes(), other.cert_chain_pems[0].bytes())
@@ -94,7 +95,7 @@ def test_an_agent_connects_with_a_certificate_of_its_own(
     own = ["--tls-cert", str(files.client_certificate), "--tls-key", str(files.client_key)]
     agent.start("--tls-ca", str(files.ca), *own)
     try:
-        wait_until(lambda: "ready agent=tested" in agent.log, PATIENCE)
+        wait_for(lambda: "ready agent=tested" in agent.log)
         agent.stop()
     finally:
         agent.clear_away()
@@ -108,10 +109,10 @@ def test_an_agent_reports_a_tls_mismatch_and_keeps_trying_to_connect(
     (agent.components / "basic.yaml").write_text(BASIC)
     try:
         agent.start("--tls-ca", str(files.ca))
-        wait_until(lambda: "does not use TLS: check --server, or use --plaintext" in agent.log, PATIENCE)
+        wait_for(lambda: "does not use TLS: check --server, or use --plaintext" in agent.log)
         # it goes on trying: a service that is set right is found
         restart(own_grpc_service, files.options)
-        wait_until(lambda: "ready agent=tested" in agent.log, PATIENCE)
+        wait_for(lambda: "ready agent=tested" in agent.log)
         agent.stop()
     finally:
         agent.clear_away()

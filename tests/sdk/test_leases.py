@@ -2,16 +2,14 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import trimtab
+from tests.factories.patience import wait_for
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 
 # The shortest lease.
 LEASE = 10.0
-PATIENCE = 120.0
 ASK = """
 import sys, time
 import trimtab
@@ -19,13 +17,6 @@ study = trimtab.Client(sys.argv[1], sys.argv[2], client_id="dead").get_study(sys
 print(study.ask(lease=10)[0].number, flush=True)
 time.sleep(3600)
 """
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def test_the_trial_of_a_dead_process_goes_to_another_client_and_a_living_one_keeps_its_own(
@@ -39,7 +30,7 @@ def test_the_trial_of_a_dead_process_goes_to_another_client_and_a_living_one_kee
         number = int(process.stdout.readline())
         process.kill()
     # The living client has asked first, so its lease would end first.
-    until(lambda: study.trial(number).state == "REQUESTED")
+    wait_for(lambda: study.trial(number).state == "REQUESTED")
     mine = study.trial(kept.number)
     assert (mine.state, mine.attempt) == ("ACTIVE", 1)
     [taken] = study.ask(lease=LEASE)

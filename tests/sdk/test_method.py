@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import trimtab
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab._internal.messages.spec import from_spec, to_spec
 from trimtab.spec import StudySpec
 from trimtab.study import Study
@@ -160,7 +160,7 @@ def test_a_refusal_that_a_result_has_overtaken_ends_nothing(
             if conflict.data.get("open"):
                 refused.set()
                 # the trials that are awaited end before this is heard
-                wait_for(lambda: not study.trials(states=["ACTIVE"]), 60, "they end")
+                wait_for(lambda: not study.trials(states=["ACTIVE"]), "they end")
             raise
 
     def measure(params: trimtab.Params) -> float:
@@ -169,7 +169,7 @@ def test_a_refusal_that_a_result_has_overtaken_ends_nothing(
             begun += 1
             last = begun == 6
         if last:
-            assert refused.wait(60)
+            assert refused.wait(PATIENCE)
         return 10 + float(params["x"])
 
     monkeypatch.setattr(study, "ask", ask_slowly)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 from trimtab.study import Study
@@ -40,7 +41,7 @@ def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
             running += 1
             most = max(most, running)
             seen.append(params["x"])
-        together.wait(60)
+        together.wait(PATIENCE)
         with guard:
             running -= 1
         return float(params["x"])
@@ -220,7 +221,7 @@ class Program:
         os.kill(self.process.pid, signal.SIGINT)
 
     def end(self) -> tuple[str, str]:
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, err
         return out, err
 

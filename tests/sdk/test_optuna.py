@@ -13,6 +13,7 @@ import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from trimtab.errors import Conflict, NotFound
 from trimtab.integrations.optuna import values as values_of
@@ -226,7 +227,7 @@ def test_several_processes_with_threads_share_a_study(
         for _ in range(2)
     ]
     for program in programs:
-        _, errors = program.communicate(timeout=300)
+        _, errors = program.communicate(timeout=PATIENCE)
         assert program.returncode == 0, errors
     trials = trials_of(study)
     assert len(trials) == 12
@@ -263,7 +264,7 @@ def command(service: EmbeddedService, *arguments: str) -> "subprocess.CompletedP
         env={"TRIMTAB_URL": service.grpc_address, "TRIMTAB_TOKEN": service.token, "PATH": "", "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
 
 

@@ -7,9 +7,8 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ray import ENVIRONMENT, RayHead, ray_head
 from tests.factories.service import EmbeddedService
 from trimtab.errors import InvalidInput
@@ -60,7 +60,7 @@ class Driver:
 
 def finish(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     """Return the driver's output: the last result of each trial."""
-    out, err = process.communicate(timeout=600)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     results: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
     return results
@@ -76,14 +76,6 @@ def create(client: trimtab.Client, name: str, **changes: Any) -> Study:
     return client.create_study(name, **(fields | changes))
 
 
-def until(condition: Callable[[], object], seconds: float = 600.0) -> None:
-    """Wait for a condition. Ray needs minutes to start its workers on a busy machine."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"the condition did not hold within {seconds:g} s"
-        time.sleep(0.1)
-
-
 def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) -> None:
     """Every way a trial can end, and the budget's end."""
     study = create(client, name, max_trials=9)
@@ -91,7 +83,7 @@ def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) ->
         study.enqueue({"x": x})
     driver.open_gate("gate")
     running = driver.start("new", name, 100)
-    until(lambda: study.trial(6).measurements or running.poll() is not None)
+    wait_for(lambda: study.trial(6).measurements or running.poll() is not None)
     study.stop_trial(6, "by a user")
     driver.open_gate("second-gate")
     results = finish(running)
@@ -128,15 +120,15 @@ def test_a_killed_driver_and_a_killed_worker(
     first = driver.start("new", name, 4, MAX_FAILURES="1")
     # Ray has written down one of its trials at least, and perhaps not all that run
     state = driver.folder / "tuned"
-    until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
-    until(lambda: has_noted(state))
+    wait_for(lambda: len(driver.runs()) == 2 or first.poll() is not None)
+    wait_for(lambda: has_noted(state))
     first.send_signal(signal.SIGKILL)
     first.communicate()
     assert {trial.state for trial in study.trials()} == {"ACTIVE"}
     assert not holds(state, embedded_service.token)
     before = len(driver.runs())
     second = driver.start("restore", name, 4)
-    until(lambda: len(driver.runs()) == before + 2 or second.poll() is not None)
+    wait_for(lambda: len(driver.runs()) == before + 2 or second.poll() is not None)
     killed, worker, _ = driver.runs()[-1]
     os.kill(worker, signal.SIGKILL)
     driver.open_gate("gate")
@@ -146,16 +138,15 @@ def test_a_killed_driver_and_a_killed_worker(
 
 
 @pytest.mark.slow("starts and ends several drivers of Ray")
-@pytest.mark.timeout(1500)
 def test_ctrl_c_and_a_restored_tuner_count_each_result_once(client: trimtab.Client, name: str, driver: Driver) -> None:
     """Ctrl-C ends the open trials as FAILED. Ray runs them again after it is restored, and their results are added."""
     study = create(client, name)
     first = driver.start("new", name, 4)
     state = driver.folder / "tuned"
-    until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
-    until(lambda: has_noted(state))
+    wait_for(lambda: len(driver.runs()) == 2 or first.poll() is not None)
+    wait_for(lambda: has_noted(state))
     first.send_signal(signal.SIGINT)
-    first.communicate(timeout=240)
+    first.communicate(timeout=PATIENCE)
     interrupted = study.trials()
     assert {trial.state for trial in interrupted} == {"FAILED"}
     assert all(trial.reason.startswith("Ray Tune ended before this trial did") for trial in interrupted)
@@ -178,11 +169,11 @@ def test_a_ray_head_is_lost_and_started_again(
         driver = Driver(embedded_service, head, tmp_path)
         # it would wait a minute for the head
         first = driver.start("new", name, 4, RAY_gcs_rpc_server_reconnect_timeout_s="5")
-        until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
+        wait_for(lambda: len(driver.runs()) == 2 or first.poll() is not None)
         state = tmp_path / "tuned"
-        until(lambda: has_noted(state))
+        wait_for(lambda: has_noted(state))
         head.lose()
-        until(lambda: first.poll() is not None)
+        wait_for(lambda: first.poll() is not None)
         assert first.returncode != 0
         first.communicate()
         assert {trial.state for trial in study.trials()} == {"ACTIVE"}
@@ -194,14 +185,13 @@ def test_a_ray_head_is_lost_and_started_again(
     assert len(driver.runs()) > 4
 
 
-@pytest.mark.timeout(300)
 def test_the_end_of_the_tuner_ends_its_trials(client: trimtab.Client, name: str, driver: Driver) -> None:
     """By an error of Ray's, here for a trainable that does not report what the study needs; not by errors of others."""
     study = create(client, name)
     other = study.ask()[0]
     running = driver.start("new", name, 4, METRIC="los")
     driver.open_gate("gate")
-    _, err = running.communicate(timeout=240)
+    _, err = running.communicate(timeout=PATIENCE)
     assert running.returncode != 0
     assert "did not include the specified metric(s) `loss`" in err
     trials = study.trials()

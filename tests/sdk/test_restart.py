@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 
@@ -59,7 +60,7 @@ def test_optimize_goes_on_through_a_restart(service: EmbeddedService, name: str,
         assert {trial.state for trial in trials} == {"COMPLETED"}
         assert Counter(trial.metrics["seconds"] for trial in trials) == measured
         study.stop()
-        watching.join(120)
+        watching.join(PATIENCE)
         assert watched == set(range(1, 61))
 
 

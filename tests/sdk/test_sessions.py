@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.sdk.far_side import FarSide, Refusal, serve
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.connection import login, oidc
@@ -207,7 +208,7 @@ def test_many_processes_renew_once(provider: Provider, programs_start: None) -> 
     imports = "from trimtab._internal.connection import bearer, login"
     program = f"{imports}; print(bearer.Bearer(login.find('127.0.0.1:1')).metadata())"
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    shown = {process.communicate(timeout=120)[0] for process in running}
+    shown = {process.communicate(timeout=PATIENCE)[0] for process in running}
     assert shown == {"(('authorization', 'Bearer access-1'),)\n"}
     assert len(provider.asked) == 1
 

@@ -7,7 +7,8 @@ import pytest
 
 import trimtab
 from tests.factories.agent import RealAgent
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 from trimtab import similar
 from trimtab.errors import InvalidInput
@@ -64,10 +65,10 @@ def test_the_nearest_study_teaches_the_start(
 
     with RealAgent(tmp_path, embedded_service.grpc_address, token, home.parent, name="similar-agent"):
         earlier = [tuned("small", 5), tuned("large", 5)]
-        wait_for(lambda: all(one.refresh().state.finished for one in earlier), 120, "the earlier studies end")
+        wait_for(lambda: all(one.refresh().state.finished for one in earlier), "the earlier studies end")
         study = tuned("small-too", 1)
         assert similar.neighbours(earlier[0], earlier[1:])[0].study == "similar-large"
-        wait_for(lambda: similar.default_metrics(study) != {}, 120, "the default is measured")
+        wait_for(lambda: similar.default_metrics(study) != {}, "the default is measured")
     found = similar.neighbours(study, client.list_studies(component="reader"))
     assert [one.study for one in found] == ["similar-small", "similar-large"]
     assert found[0].distance == 0 < found[1].distance

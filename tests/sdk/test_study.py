@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import SPACE, make_study
 from trimtab.study import Study
@@ -509,7 +510,7 @@ def test_a_watch_sees_all_that_was_and_all_that_comes(client: trimtab.Client, st
         study.tell(2, 2.0)
         study.stop("enough")
 
-    for index, change in enumerate(client.get_study(study.name).watch(timeout=120)):
+    for index, change in enumerate(client.get_study(study.name).watch(timeout=PATIENCE)):
         seen += [(trial.number, trial.state) for trial in change.trials]
         if index == 0:
             assert seen == [(2, "ACTIVE"), (1, "COMPLETED")]
@@ -523,7 +524,7 @@ def test_waiting_ends_with_the_study_or_with_the_time(study: Study) -> None:
     with pytest.raises(trimtab.Timeout):
         study.wait(timeout=0.3, progress=False)
     threading.Timer(0.3, lambda: study.stop()).start()
-    assert study.wait(timeout=120, progress=False) == "ABORTED"
+    assert study.wait(timeout=PATIENCE, progress=False) == "ABORTED"
 
 
 def test_a_request_that_is_sent_twice_creates_one(

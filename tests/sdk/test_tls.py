@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.ports import free_port
 from tests.sdk.far_side import FarSide, serve
 from trimtab._gen import tuning_pb2 as pb
@@ -185,7 +186,7 @@ def test_a_connection_that_has_worked_is_tried_again_over_a_wrong_certificate(
 def test_the_command_line(secured: Secured, home: Path, programs_start: None) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-c", "from trimtab.cli.main import app; app(prog_name='trimtab')", *arguments]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     refused = run("login", f"grpcs://{secured.target}", "--token", "t")
     assert refused.returncode == 1

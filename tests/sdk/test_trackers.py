@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService, lack
 from tests.sdk.conftest import make_study
 from trimtab.errors import InvalidInput
@@ -123,7 +124,7 @@ def copy(tracker: str, study: Study, service: EmbeddedService, folder: Path) -> 
         env={**os.environ, **login},
         capture_output=True,
         text=True,
-        timeout=540,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

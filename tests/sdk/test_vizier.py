@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService, lack
 from trimtab._gen import vizier_pb2 as vz
 from trimtab._gen import vizier_pb2_grpc
@@ -272,7 +273,7 @@ def test_the_suite_of_viziers_client(embedded_service: EmbeddedService, tmp_path
         run = [uv, "run", "--quiet", "--isolated", "--no-project", "--with", f"google-vizier=={version}"]
         run += ["--with", "absl-py"]  # the suite needs it, and not every version says so
         owner = f"suite-{uuid.uuid4().hex[:8]}"
-        done = subprocess.run([*run, str(suite), address, owner], capture_output=True, text=True, timeout=540)
+        done = subprocess.run([*run, str(suite), address, owner], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr[-3000:]
         assert "Ran 32 tests" in done.stderr
     finally:

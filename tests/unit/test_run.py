@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.factories.service import lives, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import lives
 from tests.run import ROOT, console_result
 
 FLAKY = """
@@ -128,7 +129,7 @@ def run_with_a_server(
         found[:] = [one for one in below if lives(one) and SERVER in one.cmdline()]
         return bool(found)
 
-    wait_for(started, 120, "the test has started its server")
+    wait_for(started, "the test has started its server")
     yield process, found[0]
     process.kill()
     process.wait()
@@ -164,7 +165,7 @@ def test_a_killed_process_of_a_run_leaves_no_process(
     run, server = run_with_a_server
     victim(run).kill()
     run.wait()
-    wait_for(lambda: not lives(server), 120, "the server is gone")
+    wait_for(lambda: not lives(server), "the server is gone")
 
 
 def test_a_server_that_a_test_has_left_ends_with_the_run(tmp_path: Path, programs_start: None) -> None:

@@ -1,12 +1,12 @@
 """An agent that matches jobs, with a component of environment variables and a preloaded library."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import AgentProcess, wait_until
+from tests.agent.conftest import AgentProcess
 from tests.agent.far_side import FarSide
 from trimtab_agent._gen import matching_pb2
 from trimtab_agent.matching import client, protocol
@@ -68,7 +68,7 @@ class Matching:
 
     def reported(self, number: int = 1) -> list[matching_pb2.JobReport]:
         """Wait until this many jobs are reported, and return the reports."""
-        self.far_side.wait_for(lambda: len(self.far_side.reports) >= number, 120)
+        self.far_side.wait_for(lambda: len(self.far_side.reports) >= number)
         return list(self.far_side.reports.values())
 
 
@@ -90,8 +90,3 @@ def matching(tmp_path: Path, far_side: FarSide, library: Path) -> Iterator[Match
     far_side.resemble("solver", threads=8)
     yield Matching(tmp_path, far_side, agent, library)
     agent.clear_away()
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait until the condition holds."""
-    wait_until(condition, 120)

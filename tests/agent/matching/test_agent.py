@@ -14,7 +14,8 @@ import pytest
 
 from tests.agent.conftest import run_agent_command
 from tests.agent.far_side import FarSide, refuse
-from tests.agent.matching.conftest import POLICY, Matching, until
+from tests.agent.matching.conftest import POLICY, Matching
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent._gen import matching_pb2
 from trimtab_agent.matching import client, protocol
 from trimtab_components.schema import Scalar
@@ -57,7 +58,7 @@ def test_the_default_is_a_dry_run_that_says_what_it_would_do(matching: Matching)
     answer = matching.ask()
     assert set(answer) == {"submission", "note"}
     assert "dry run" in answer["note"]
-    until(lambda: "a dry run leaves a job unchanged job=" in matching.agent.log)
+    wait_for(lambda: "a dry run leaves a job unchanged job=" in matching.agent.log)
     assert 'additions="SOLVER_CACHE=on SOLVER_THREADS=8 SOLVER_MODE=fast LD_PRE' in matching.agent.log
     report(matching, answer)
     considered = next(iter(matching.far_side.reports.values())).considered[0]
@@ -114,7 +115,7 @@ def test_the_user_is_who_the_kernel_says(matching: Matching) -> None:
         link.makefile().read()
     """
     command = ["/usr/bin/python3", "-c", textwrap.dedent(program), str(matching.socket)]
-    subprocess.run(command, check=True, user="nobody", group="nogroup", extra_groups=[], timeout=60)
+    subprocess.run(command, check=True, user="nobody", group="nogroup", extra_groups=[], timeout=PATIENCE)
     assert [one.job.user for one in matching.far_side.asked] == ["nobody"]
 
 
@@ -142,18 +143,18 @@ def test_the_cache_answers_while_the_service_is_away(matching: Matching) -> None
 
 def test_a_silent_service_costs_the_policy_s_time(matching: Matching) -> None:
     matching.start(POLICY.replace("timeout: 10", "timeout: 0.3"))
-    until(lambda: matching.ask().get("$SOLVER_THREADS") == "8")
+    wait_for(lambda: matching.ask().get("$SOLVER_THREADS") == "8")
     gate = threading.Event()
 
     def hold(method: str, request: object, context: grpc.ServicerContext) -> None:
         if method == "Match":
-            gate.wait(60)
+            gate.wait(PATIENCE)
 
     matching.far_side.before = hold
     try:
         # A client gives up after half a second. Here it has more time, so that a busy machine changes nothing.
         assert matching.ask()["$SOLVER_THREADS"] == "8"
-        until(lambda: "jobs are matched from the cache" in matching.agent.log)
+        wait_for(lambda: "jobs are matched from the cache" in matching.agent.log)
     finally:
         gate.set()
 
@@ -239,7 +240,7 @@ def test_an_allowed_option_of_the_scheduler(matching: Matching, far_side: FarSid
 def test_a_wrong_request_gets_a_reason(matching: Matching, data: bytes, reason: str) -> None:
     matching.start()
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(60)
+        link.settimeout(PATIENCE)
         link.connect(str(matching.socket))
         link.sendall(data)
         assert reason in link.makefile().read()
@@ -257,11 +258,11 @@ def test_silent_endless_and_many_clients_do_not_hurt_others(matching: Matching) 
             assert matching.ask()["$SOLVER_THREADS"] == "8"
     # The silent connections are closed after some seconds.
     for link in links:
-        link.settimeout(60)
+        link.settimeout(PATIENCE)
         assert link.recv(1) == b""
         link.close()
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(60)
+        link.settimeout(PATIENCE)
         link.connect(str(matching.socket))
         with pytest.raises(OSError):  # noqa: PT012  the agent closes it at some time
             while True:
@@ -282,9 +283,9 @@ def test_reports_survive_a_killed_agent_and_lost_answers(matching: Matching) -> 
     matching.agent.kill()
     matching.far_side.open()
     matching.start()
-    matching.far_side.wait_for(lambda: len(matching.far_side.reports) == 3, 120)
+    matching.far_side.wait_for(lambda: len(matching.far_side.reports) == 3)
     assert {one.seconds for one in matching.far_side.reports.values()} == {1.0}
-    until(lambda: list((matching.agent.state / "matching").iterdir()) == [])
+    wait_for(lambda: list((matching.agent.state / "matching").iterdir()) == [])
     assert len(matching.far_side.report_calls) >= 3
 
 
@@ -317,8 +318,8 @@ def test_a_report_that_the_service_refuses_does_not_hold_up_others(matching: Mat
     for answer in answers:
         ended = {"submission": answer["submission"], "status": "0", "seconds": "1"}
         client.talk(str(matching.socket), protocol.ENDED, ended.items(), 30)
-    matching.far_side.wait_for(lambda: len(matching.far_side.reports) == 3, 120)
-    until(lambda: f"the report of a job is dropped submission={bad} " in matching.agent.log)
+    matching.far_side.wait_for(lambda: len(matching.far_side.reports) == 3)
+    wait_for(lambda: f"the report of a job is dropped submission={bad} " in matching.agent.log)
 
 
 def test_the_agent_stays_small(matching: Matching) -> None:

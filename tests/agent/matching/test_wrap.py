@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import wait_until
-from tests.agent.matching.conftest import POLICY, Matching, until
+from tests.agent.matching.conftest import POLICY, Matching
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent._gen import matching_pb2
 from trimtab_agent.matching import wrap
 
@@ -27,7 +27,7 @@ def run(
     """Run a command to its end."""
     argv = [*PROGRAM, "--socket", str(matching.socket), *options, "--", *command]
     env = {**os.environ, **environment}
-    return subprocess.run(argv, env=env, input="in\n", capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(argv, env=env, input="in\n", capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def test_settings_reach_the_command_and_its_time_the_service(matching: Matching) -> None:
@@ -101,11 +101,11 @@ def test_signals_are_passed_on(matching: Matching, tmp_path: Path) -> None:
     script += "while :; do sleep 0.05; done"
     argv = [*PROGRAM, "--socket", str(matching.socket), "--", "sh", "-c", script]
     with subprocess.Popen(argv) as process:
-        wait_until((tmp_path / "ready").exists)
+        wait_for((tmp_path / "ready").exists)
         process.send_signal(signal.SIGUSR1)
-        wait_until((tmp_path / "got").exists)
+        wait_for((tmp_path / "got").exists)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 5
+        assert process.wait(PATIENCE) == 5
     assert (tmp_path / "got").read_text() == "usr1\n"
 
 
@@ -117,9 +117,9 @@ def test_a_terminal_s_interrupt_comes_once(matching: Matching, tmp_path: Path) -
     if child == 0:
         os.execv(PROGRAM[0], [*PROGRAM, "--socket", str(matching.socket), "--", "sh", "-c", script])
     try:
-        wait_until((tmp_path / "ready").exists)
+        wait_for((tmp_path / "ready").exists)
         os.write(terminal, b"\x03")
-        wait_until((tmp_path / "got").exists)
+        wait_for((tmp_path / "got").exists)
         time.sleep(0.2)  # a second signal would have come by now
         (tmp_path / "go").touch()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -133,10 +133,10 @@ def test_an_agent_that_dies_meanwhile_changes_nothing(matching: Matching, tmp_pa
     script = f"touch {tmp_path}/ready; until [ -e {tmp_path}/go ]; do sleep 0.05; done; exit 4"
     argv = [*PROGRAM, "--socket", str(matching.socket), "--", "sh", "-c", script]
     with subprocess.Popen(argv) as process:
-        wait_until((tmp_path / "ready").exists)
+        wait_for((tmp_path / "ready").exists)
         matching.agent.kill()
         (tmp_path / "go").touch()
-        assert process.wait(60) == 4
+        assert process.wait(PATIENCE) == 4
 
 
 def test_an_agent_that_starts_again_meanwhile_reports(matching: Matching, tmp_path: Path) -> None:
@@ -144,12 +144,12 @@ def test_an_agent_that_starts_again_meanwhile_reports(matching: Matching, tmp_pa
     script = f"touch {tmp_path}/ready; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     argv = [*PROGRAM, "--socket", str(matching.socket), "--", "sh", "-c", script]
     with subprocess.Popen(argv) as process:
-        wait_until((tmp_path / "ready").exists)
+        wait_for((tmp_path / "ready").exists)
         matching.agent.kill()
         matching.start()
         (tmp_path / "go").touch()
-        assert process.wait(60) == 0
-    until(lambda: matching.reported()[0].end == matching_pb2.JOB_END_COMPLETED)
+        assert process.wait(PATIENCE) == 0
+    wait_for(lambda: matching.reported()[0].end == matching_pb2.JOB_END_COMPLETED)
 
 
 def test_it_imports_little(programs_start: None) -> None:

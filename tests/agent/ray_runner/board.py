@@ -7,12 +7,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.factories.patience import PATIENCE
 from trimtab_agent.runners.base import JobResult
 from trimtab_agent.runners.ray import RayRunner
 
 
-async def ended(runner: RayRunner, folder: Path, seconds: float = 60.0) -> JobResult:
-    return await asyncio.wait_for(runner.wait(folder), seconds)
+async def ended(runner: RayRunner, folder: Path) -> JobResult:
+    return await asyncio.wait_for(runner.wait(folder), PATIENCE)
 
 
 class Board(BaseHTTPRequestHandler):

@@ -4,9 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.agent.conftest import AgentProcess, processes_of
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.test_daemon_faults import settled_once
+from tests.factories.patience import wait_for
 from tests.factories.ray import CPUS, RayHead
 
 
@@ -20,12 +21,12 @@ def test_agent_killed_with_jobs_pending_running_and_done(
     options = on(ray_session, "--slots", "3", f"--ray-option=--num-cpus={CPUS // 2}")
     agent.start(*options)
     done, running = (far_side.offer("gated", application="gate", x=x) for x in (1.0, 2.0))
-    wait_until(lambda: sorted((tmp_path / "runs").read_text().split()) == ["1.0", "2.0"], 120)
+    wait_for(lambda: sorted((tmp_path / "runs").read_text().split()) == ["1.0", "2.0"])
     pending = far_side.offer("gated", application="gate", x=3.0)
-    wait_until(lambda: len(list(agent.state.glob("leases/*/job"))) == 3)
+    wait_for(lambda: len(list(agent.state.glob("leases/*/job"))) == 3)
     agent.kill()
     (tmp_path / "gate1.0").touch()
-    wait_until(lambda: list(agent.state.glob("leases/*/result.json")))
+    wait_for(lambda: list(agent.state.glob("leases/*/result.json")))
     agent.start(*options)
     assert far_side.outcome(done).metrics["value"] == 1.0
     for x in (2.0, 3.0):
@@ -41,7 +42,7 @@ def test_cancelled_by_the_service_and_given_back(agent: AgentProcess, far_side: 
     """The agent stays small, too."""
     agent.start(*on(ray_session, "--slots", "2"))
     cancelled, released = (far_side.offer("gated", application="gate", x=x) for x in (1.0, 2.0))
-    far_side.wait_for(lambda: all(far_side.elapsed.get(lease, 0.0) > 0.3 for lease in (cancelled, released)), 120)
+    far_side.wait_for(lambda: all(far_side.elapsed.get(lease, 0.0) > 0.3 for lease in (cancelled, released)))
     assert agent.process
     status = Path(f"/proc/{agent.process.pid}/status").read_text()
     assert next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) < 60 * 1024

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.agent.conftest import AgentProcess, processes_of
 from tests.agent.test_with_service import finished
+from tests.factories.patience import wait_for
 from tests.factories.ray import CPUS, RayHead
 from tests.factories.service import EmbeddedService, require_program
 
@@ -37,7 +38,6 @@ metrics:
 
 
 @pytest.mark.slow("starts three nodes of Ray and loses one")
-@pytest.mark.timeout(900)
 def test_a_study_uses_all_nodes_and_survives_the_loss_of_one(
     ray_session: RayHead, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:
@@ -67,13 +67,13 @@ def test_a_study_uses_all_nodes_and_survives_the_loss_of_one(
                 application="main",
                 parallelism=3,
             )
-            wait_until(lambda: ran.exists() and len(_nodes(ran)) == 3, 240)
+            wait_for(lambda: ran.exists() and len(_nodes(ran)) == 3)
             (agent.components / "gate").touch()
-            wait_until(lambda: any(trial.state == "COMPLETED" and trial.node == LOST for trial in study.trials()), 240)
+            wait_for(lambda: any(trial.state == "COMPLETED" and trial.node == LOST for trial in study.trials()))
             hold.write_text(LOST)
-            wait_until((agent.components / "held").exists, 240)
+            wait_for((agent.components / "held").exists)
             lost.end()
-            trials = finished(study, 400)
+            trials = finished(study)
         finally:
             (agent.components / "gate").touch()
             hold.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ def test_a_study_uses_all_nodes_and_survives_the_loss_of_one(
     assert sorted(begun.values()) == [1] * (TRIALS - 1) + [2]
     again = next(trial for trial in trials if begun[str(trial.params["x"])] == 2)
     assert again.node in (HEAD, KEPT)
-    wait_until(lambda: not processes_of(agent.state))
+    wait_for(lambda: not processes_of(agent.state))
 
 
 def _nodes(ran: Path) -> set[str]:

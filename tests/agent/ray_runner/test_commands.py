@@ -8,7 +8,8 @@ import pytest
 
 from tests.agent.conftest import run_agent_command
 from tests.agent.ray_runner.board import Far
-from tests.agent.slurm_runner.jobs import GATED, job, until
+from tests.agent.slurm_runner.jobs import GATED, job
+from tests.factories.patience import wait_for_async
 from tests.factories.ports import free_port
 from trimtab_agent import trying
 from trimtab_agent.errors import ConfigError, SchedulerAwayError
@@ -107,7 +108,7 @@ async def test_a_try_ends_its_job_when_the_head_is_lost(
     folder, spec = job(tmp_path, "one", "true")
     runner = RayRunner(far.address)
     trial = asyncio.create_task(trying._run(folder, spec, runner))
-    await until(lambda: bool(far.board.jobs))
+    await wait_for_async(lambda: bool(far.board.jobs))
     far.server.shutdown()
     far.server.server_close()
     with pytest.raises(SchedulerAwayError, match=far.address):

@@ -12,7 +12,8 @@ import pytest
 
 from tests.agent.conftest import processes_of
 from tests.agent.ray_runner.board import ended
-from tests.agent.slurm_runner.jobs import job, until
+from tests.agent.slurm_runner.jobs import job
+from tests.factories.patience import PATIENCE, wait_for_async
 from tests.factories.ray import CPUS, RayHead, ray_head
 from trimtab_agent.runners.base import JobState
 from trimtab_agent.runners.base import Outcome as Ended
@@ -22,7 +23,7 @@ from trimtab_agent.runners.ray import RayRunner
 def resources_of(head: RayHead, folder: Path) -> dict[str, float]:
     """Return the resources that Ray gave to the folder's job."""
     name = (folder / "job").read_text()
-    with urllib.request.urlopen(f"{head.dashboard}/api/v0/actors?detail=1&limit=10000", timeout=60) as answer:
+    with urllib.request.urlopen(f"{head.dashboard}/api/v0/actors?detail=1&limit=10000", timeout=PATIENCE) as answer:
         actors = json.load(answer)["data"]["result"]["result"]
     [found] = [actor["required_resources"] for actor in actors if name in actor["name"]]
     return dict(found)
@@ -62,11 +63,11 @@ async def test_a_job_that_waits_in_vain_says_so_and_can_be_cancelled(runner: Ray
     folder, spec = job(tmp_path, "large", "true", scheduler_options=["--num-cpus=1000", '--resources={"bench": 1}'])
     await runner.submit(folder, spec)
     waiting = asyncio.create_task(runner.wait(folder))
-    await until(lambda: runner.waiting(folder), 60)
+    await wait_for_async(lambda: runner.waiting(folder))
     assert runner.waiting(folder).endswith("waits: no node of the cluster has 1 bench, 1000 CPU")
     assert await runner.status(folder) is JobState.QUEUED
     await runner.cancel(folder)
-    result = await asyncio.wait_for(waiting, 60)
+    result = await asyncio.wait_for(waiting, PATIENCE)
     assert (result.outcome, result.elapsed) == (Ended.CANCELLED, 0.0)
     assert runner.waiting(folder) == ""
 
@@ -75,7 +76,7 @@ async def test_a_worker_that_is_killed_fails_its_job_and_leaves_nothing(runner: 
     """Ray's process that keeps the job, as when its node ends it."""
     folder, spec = job(tmp_path, "lost", "sh", "-c", "setsid sleep 60 & sleep 60")
     await runner.submit(folder, spec)
-    await until((folder / "running").exists, 60)
+    await wait_for_async((folder / "running").exists)
     supervisor = psutil.Process(int((folder / "pid").read_text().split()[0]))
     keeper = supervisor.parent()
     assert keeper is not None
@@ -85,7 +86,7 @@ async def test_a_worker_that_is_killed_fails_its_job_and_leaves_nothing(runner: 
     assert result.outcome is Ended.FAILED
     assert "the job's process in Ray died, perhaps with its node" in result.reason
     assert result.node == os.uname().nodename
-    await until(lambda: processes_of(folder) == [], 60)
+    await wait_for_async(lambda: processes_of(folder) == [])
 
 
 @pytest.mark.slow("starts a second head of Ray")
@@ -96,20 +97,20 @@ async def test_a_ray_head_is_lost_and_started_again(tmp_path: Path, programs_sta
         folder, spec = job(tmp_path, "before", "sh", "-c", "setsid sleep 100 & sleep 100")
         await runner.submit(folder, spec)
         waiting = asyncio.create_task(runner.wait(folder))
-        await until((folder / "running").exists, 60)
+        await wait_for_async((folder / "running").exists)
         head.lose()
         later, spec = job(tmp_path, "later", "true")
         submitting = asyncio.create_task(runner.submit(later, spec))
-        await until(lambda: processes_of(folder) == [], 60)
+        await wait_for_async(lambda: processes_of(folder) == [])
         assert not waiting.done()
         assert not submitting.done()
         await asyncio.to_thread(head.stop)
         await asyncio.to_thread(head.start)
-        result = await asyncio.wait_for(waiting, 60)
+        result = await asyncio.wait_for(waiting, PATIENCE)
         assert result.outcome is Ended.FAILED
         assert result.reason == "the job has left Ray without a result: was its head restarted?"
         assert (result.node, result.elapsed > 0) == (os.uname().nodename, True)
         assert await runner.status(folder) is JobState.ABSENT
-        await asyncio.wait_for(submitting, 60)
+        await asyncio.wait_for(submitting, PATIENCE)
         assert (await ended(runner, later)).outcome is Ended.COMPLETED
         runner.close()

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
-from tests.agent.slurm_runner.jobs import job, until
+from tests.agent.conftest import AgentProcess, processes_of
+from tests.agent.slurm_runner.jobs import job
 from tests.agent.test_with_service import finished
+from tests.factories.patience import PATIENCE, wait_for, wait_for_async
 from tests.factories.ray import CPUS, RayHead, RayNode
 from tests.factories.service import EmbeddedService, require_program
 from trimtab_agent.runners import ray_spread
@@ -40,8 +41,8 @@ def runner(ray_session: RayHead, other: RayNode) -> Iterator[RayRunner]:
     made.close()
 
 
-async def ended(runner: RayRunner, folder: Path, seconds: float = 60.0) -> JobResult:
-    return await asyncio.wait_for(runner.wait(folder), seconds)
+async def ended(runner: RayRunner, folder: Path) -> JobResult:
+    return await asyncio.wait_for(runner.wait(folder), PATIENCE)
 
 
 async def test_trials_run_on_nodes_that_have_their_resources(runner: RayRunner, tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ async def test_replicates_submitted_together_run_on_different_nodes(
     jobs = [job(tmp_path, name, *wait, replicates="c") for name in ("first", "second")]
     await asyncio.gather(*(runner.submit(*one) for one in jobs))
     for folder, _ in jobs:
-        await until((folder / "running").exists, 60)
+        await wait_for_async((folder / "running").exists)
     gate.touch()
     nodes = [(await ended(runner, folder)).node for folder, _ in jobs]
     assert sorted(nodes) == sorted([HEAD, OTHER])
@@ -96,7 +97,7 @@ async def test_a_replicate_does_not_wait_for_ever_for_its_node(
     gate, ran = tmp_path / "gate", tmp_path / "ran"
     busy, spec = job(tmp_path, "busy", "sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")
     await runner.submit(busy, replace(spec, scheduler_options=["--num-cpus=4", ON_OTHER]))
-    await until((busy / "running").exists, 60)
+    await wait_for_async((busy / "running").exists)
     folder, spec = job(tmp_path, "impatient", "sh", "-c", f"echo >> {ran}", replicates="c", measured_on=[HEAD])
     await runner.submit(folder, spec)
     first = (folder / "job").read_text()
@@ -111,7 +112,7 @@ async def test_a_replicate_does_not_wait_for_ever_for_its_node(
 
 async def until_over(runner: RayRunner, name: str) -> None:
     """Wait until Ray has ended a job."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not (await runner._dashboard.jobs())[name].is_over:  # noqa: ASYNC110  it is Ray that is asked
             await asyncio.sleep(0.2)
 
@@ -135,7 +136,7 @@ async def occupy(head: RayHead, folder: Path) -> None:
     runner = RayRunner(head.dashboard)
     busy, spec = job(folder, "busy", "sh", "-c", f"until [ -e {folder}/gate ]; do sleep 0.05; done")
     await runner.submit(busy, replace(spec, scheduler_options=[f"--num-cpus={CPUS}"]))
-    await until((busy / "running").exists, 60)
+    await wait_for_async((busy / "running").exists)
     runner.close()
 
 
@@ -163,7 +164,7 @@ def test_the_trial_of_a_node_that_is_lost_is_tried_again(
                 application="main",
             )
             ran = agent.components / "ran"
-            wait_until(lambda: ran.exists() and OTHER in ran.read_text(), 120)
+            wait_for(lambda: ran.exists() and OTHER in ran.read_text())
             other.end()
             (tmp_path / "gate").touch()
             trials = finished(study)
@@ -175,4 +176,4 @@ def test_the_trial_of_a_node_that_is_lost_is_tried_again(
     ]
     assert ran.read_text().split().count(OTHER) == 1
     assert ran.read_text().split().count(HEAD) == 2
-    wait_until(lambda: not processes_of(agent.state))
+    wait_for(lambda: not processes_of(agent.state))

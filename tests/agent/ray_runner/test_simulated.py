@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agent.ray_runner.board import Far
-from tests.agent.slurm_runner.jobs import job, until
+from tests.agent.slurm_runner.jobs import job
+from tests.factories.patience import PATIENCE, wait_for_async
 from trimtab_agent.errors import NotAcceptedError
 from trimtab_agent.runners.base import RESULT, JobResult, JobState
 from trimtab_agent.runners.base import Outcome as Ended
@@ -48,12 +49,12 @@ async def test_one_call_for_all_jobs(simulated: RayRunner, far: Far, tmp_path: P
         await simulated.submit(folder, spec)
         folders.append(folder)
     waiting = [asyncio.create_task(simulated.wait(folder)) for folder in folders]
-    await until(lambda: far.board.calls.count(("GET", "/api/jobs/")) >= 3)
+    await wait_for_async(lambda: far.board.calls.count(("GET", "/api/jobs/")) >= 3)
     began = time.monotonic()
     before = far.board.calls.count(("GET", "/api/jobs/"))
     for folder in folders:
         (folder / RESULT).write_text(json.dumps(asdict(JobResult(Ended.COMPLETED))))
-    await asyncio.wait_for(asyncio.gather(*waiting), 60)
+    await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE)
     looks = (time.monotonic() - began) / SHORTEST_PAUSE
     assert far.board.calls.count(("GET", "/api/jobs/")) - before <= looks + 2
     assert not [path for _, path in far.board.calls if path not in ("/api/jobs/", "/api/v0/nodes?detail=1&limit=10000")]
@@ -77,11 +78,11 @@ async def test_a_job_that_ray_has_let_wait_for_too_long(
     waiting = asyncio.create_task(simulated.wait(folder))
     far.end(folder, status="FAILED", error_type="JOB_SUPERVISOR_ACTOR_START_TIMEOUT", message="Too late.")
     if outcome is None:
-        await until(lambda: len(far.board.jobs) == 2)
+        await wait_for_async(lambda: len(far.board.jobs) == 2)
         assert (folder / "job").read_text() != first
         (folder / RESULT).write_text(json.dumps(asdict(JobResult(Ended.COMPLETED))))
         outcome = Ended.COMPLETED
-    result = await asyncio.wait_for(waiting, 60)
+    result = await asyncio.wait_for(waiting, PATIENCE)
     assert result.outcome is outcome
     if outcome is not Ended.COMPLETED:
         assert result.reason == "the job can never start: no node of the cluster has 5 CPU"
@@ -97,9 +98,9 @@ async def test_a_supervisor_that_ray_has_forgotten_is_ended_before_the_trial_has
     (folder / "owner").write_text(json.dumps(["x", 0, "node7"]))
     far.board.jobs.clear()
     waiting = asyncio.create_task(simulated.wait(folder))
-    await until((folder / "cancel").exists)
+    await wait_for_async((folder / "cancel").exists)
     (folder / RESULT).write_text(json.dumps(asdict(JobResult(Ended.CANCELLED, "cancelled"))))
-    result = await asyncio.wait_for(waiting, 60)
+    result = await asyncio.wait_for(waiting, PATIENCE)
     assert (result.outcome, result.node) == (Ended.FAILED, "node7")
     assert await simulated.status(folder) is JobState.ABSENT
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.agent.conftest import AgentProcess
 from tests.agent.far_side import FarSide
+from tests.factories.patience import PATIENCE
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners.base import JobResult, JobSpec
 from trimtab_agent.runners.slurm import SlurmRunner
@@ -44,7 +44,7 @@ def job(place: Path, name: str, *command: str, **fields: object) -> tuple[Path, 
         cwd=str(folder / "work"),
         command=command,
         base_env={},
-        timeout=60.0,
+        timeout=PATIENCE,
         params={},
         python=sys.executable,
         **given,  # type: ignore[arg-type]
@@ -52,14 +52,8 @@ def job(place: Path, name: str, *command: str, **fields: object) -> tuple[Path, 
     return folder, spec
 
 
-async def ended(runner: SlurmRunner, folder: Path, seconds: float = 60.0) -> JobResult:
-    return await asyncio.wait_for(runner.wait(folder), seconds)
-
-
-async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  the condition is in the file system
-            await asyncio.sleep(0.02)
+async def ended(runner: SlurmRunner, folder: Path) -> JobResult:
+    return await asyncio.wait_for(runner.wait(folder), PATIENCE)
 
 
 def jobs_of(slurm: Slurm, folder: Path) -> list[str]:

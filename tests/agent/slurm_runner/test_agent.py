@@ -3,10 +3,11 @@
 import time
 from pathlib import Path
 
-from tests.agent.conftest import AgentProcess, at_best, wait_until
+from tests.agent.conftest import AgentProcess, at_best
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.slurm_runner.jobs import jobs_of
 from tests.agent.test_daemon_faults import settled_once
+from tests.factories.patience import wait_for
 from tests.factories.slurm import Slurm
 
 
@@ -15,7 +16,7 @@ def test_slurmctld_restarted_while_trials_run_end_and_come(
 ) -> None:
     agent.start("--runner", "slurm", "--slots", "3")
     ending, running = (far_side.offer("gated", application="gate", x=x) for x in (1.0, 2.0))
-    wait_until(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
+    wait_for(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
     coming = []
 
     def while_it_is_away() -> None:
@@ -23,10 +24,10 @@ def test_slurmctld_restarted_while_trials_run_end_and_come(
         # the result is there, whatever Slurm says of the job
         assert far_side.outcome(ending).metrics["value"] == 1.0
         coming.append(far_side.offer("gated", x=3.0))
-        wait_until(lambda: "cannot be submitted" in agent.log, 120)
+        wait_for(lambda: "cannot be submitted" in agent.log)
 
     slurm.restart_controller(while_it_is_away)
-    assert far_side.outcome(coming[0], 120).metrics["value"] == 3.0
+    assert far_side.outcome(coming[0]).metrics["value"] == 3.0
     assert running not in far_side.settled
     (place / "gate2.0").touch()
     assert far_side.outcome(running).metrics["value"] == 2.0
@@ -53,7 +54,7 @@ def test_cancelled_by_the_service(agent: AgentProcess, far_side: FarSide, place:
     assert at_best(cancel, far_side.heartbeat + 2)
     assert len(nodes) == len(far_side.settled)
     assert set(nodes) <= set(slurm.nodes)
-    wait_until(lambda: set(jobs_of(slurm, agent.state)) == {"CANCELLED"})
+    wait_for(lambda: set(jobs_of(slurm, agent.state)) == {"CANCELLED"})
 
 
 def test_sigterm_gives_jobs_back(agent: AgentProcess, far_side: FarSide, slurm: Slurm) -> None:
@@ -63,7 +64,7 @@ def test_sigterm_gives_jobs_back(agent: AgentProcess, far_side: FarSide, slurm: 
     agent.stop()
     for lease in leases:
         assert far_side.settled[lease].outcome == Outcome.OUTCOME_RELEASED
-    wait_until(lambda: jobs_of(slurm, agent.state) == ["CANCELLED"] * 2)
+    wait_for(lambda: jobs_of(slurm, agent.state) == ["CANCELLED"] * 2)
     assert list((agent.state / "leases").iterdir()) == []
 
 

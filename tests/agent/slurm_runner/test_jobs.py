@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.slurm_runner.jobs import ended, job, jobs_of, until
+from tests.agent.slurm_runner.jobs import ended, job, jobs_of
+from tests.factories.patience import PATIENCE, wait_for_async
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm as slurm_runner
 from trimtab_agent.runners.base import JobState
@@ -29,13 +30,13 @@ async def test_a_requeued_job_starts_again_in_its_first_work_folder(
     await runner.submit(folder, spec)
     assert runner.script(folder, spec) == shown == (folder / "job.sh").read_text()
     waiting = asyncio.create_task(runner.wait(folder))
-    await until(lambda: (place / "runs").exists() and (place / "runs").read_text() == "run\n")
+    await wait_for_async(lambda: (place / "runs").exists() and (place / "runs").read_text() == "run\n")
     assert slurm.run("sh", "-c", f"scontrol requeue {(folder / 'job').read_text()} 2>&1") == ""
-    await until(lambda: (place / "runs").read_text() == "run\nrun\n", 120)
+    await wait_for_async(lambda: (place / "runs").read_text() == "run\nrun\n")
     assert not waiting.done()
     assert json.loads((folder / "owner").read_text())[1] == 1
     (place / "gate").touch()
-    result = await asyncio.wait_for(waiting, 60)
+    result = await asyncio.wait_for(waiting, PATIENCE)
     assert result.outcome is Ended.COMPLETED, result.reason
     assert (folder / "log").read_text().count("as it was") == 1
     # Its measurements belong to another run.
@@ -45,9 +46,9 @@ async def test_a_requeued_job_starts_again_in_its_first_work_folder(
 async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
     folder, spec = job(place, "a", "sh", "-c", f"touch {place}/begun; sleep 60")
     await runner.submit(folder, spec)
-    await until((place / "begun").exists)
+    await wait_for_async((place / "begun").exists)
     folder.rename(folder.with_name("gone"))
-    await until(lambda: jobs_of(slurm, folder) == ["FAILED"])
+    await wait_for_async(lambda: jobs_of(slurm, folder) == ["FAILED"])
 
 
 async def test_job_requeued_and_held(
@@ -61,13 +62,13 @@ async def test_job_requeued_and_held(
     result = await ended(runner, folder)
     assert result.outcome is Ended.FAILED
     assert result.reason.startswith("the job can never start: the job was requeued and is held")
-    await until(lambda: jobs_of(slurm, folder) == ["CANCELLED"])
+    await wait_for_async(lambda: jobs_of(slurm, folder) == ["CANCELLED"])
 
 
 async def test_node_drained_while_the_job_runs(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
     folder, spec = job(place, "a", "sh", "-c", f"until [ -e {place}/gate ]; do sleep 0.05; done")
     await runner.submit(folder, spec)
-    node = await asyncio.wait_for(runner.started(folder), 60)
+    node = await asyncio.wait_for(runner.started(folder), PATIENCE)
     slurm.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
     (place / "gate").touch()
     result = await ended(runner, folder)
@@ -78,10 +79,10 @@ async def test_node_down_while_the_job_runs(place: Path, slurm: Slurm) -> None:
     runner = SlurmRunner(["--no-requeue"])
     folder, spec = job(place, "a", "sleep", "60")
     await runner.submit(folder, spec)
-    node = await asyncio.wait_for(runner.started(folder), 60)
+    node = await asyncio.wait_for(runner.started(folder), PATIENCE)
     waiting = asyncio.create_task(runner.wait(folder))
     slurm.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
-    result = await asyncio.wait_for(waiting, 60)
+    result = await asyncio.wait_for(waiting, PATIENCE)
     runner.close()
     assert (result.outcome, result.reason) == (Ended.FAILED, "a node of the job failed")
 
@@ -115,7 +116,7 @@ async def test_cancelled_job_is_gone_within_two_seconds(
         (place / "begun").unlink(missing_ok=True)
         folder, spec = job(place, name, "sh", "-c", script, scheduler_options=options)
         await runner.submit(folder, spec)
-        await until(partial(is_there, folder))
+        await wait_for_async(partial(is_there, folder))
         assert await runner.status(folder) is (JobState.QUEUED if pending else JobState.RUNNING)
         started = time.monotonic()
         await runner.cancel(folder)
@@ -123,7 +124,7 @@ async def test_cancelled_job_is_gone_within_two_seconds(
         took = time.monotonic() - started
         assert result.outcome is Ended.CANCELLED
         assert (result.elapsed > 0) is not pending
-        await until(partial(is_cancelled, folder))
+        await wait_for_async(partial(is_cancelled, folder))
         if took < 2:
             break
     assert took < 2

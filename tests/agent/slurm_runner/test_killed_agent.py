@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.agent.conftest import AgentProcess, processes_of
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.slurm_runner.jobs import jobs_of
 from tests.agent.test_daemon_faults import settled_once
+from tests.factories.patience import wait_for
 from tests.factories.slurm import Slurm
 from tests.marks import slow_cases
 
@@ -22,19 +23,19 @@ def test_agent_killed_with_jobs_pending_running_and_done(
     options = ("--runner", "slurm", "--slots", "3", "--slurm-option=--exclusive")
     agent.start(*options)
     done, running = (far_side.offer("gated", application="gate", x=x) for x in (1.0, 2.0))
-    wait_until(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
+    wait_for(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
     pending = far_side.offer("gated", application="gate", x=3.0)
-    wait_until(lambda: sorted(jobs_of(slurm, agent.state)) == ["PENDING", "RUNNING", "RUNNING"])
+    wait_for(lambda: sorted(jobs_of(slurm, agent.state)) == ["PENDING", "RUNNING", "RUNNING"])
     agent.kill()
     # its node must not be free for the pending one
     (folder,) = (lease for lease in agent.state.glob("leases/*") if '"x": 1.0' in (lease / "lease.json").read_text())
     node = json.loads((folder / "owner").read_text())[2]
     slurm.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
     (place / "gate1.0").touch()
-    wait_until((folder / "result.json").exists)
+    wait_for((folder / "result.json").exists)
     agent.start(*options)
     assert far_side.outcome(done).metrics["value"] == 1.0
-    wait_until(lambda: sorted(jobs_of(slurm, agent.state)) == ["COMPLETED", "PENDING", "RUNNING"])
+    wait_for(lambda: sorted(jobs_of(slurm, agent.state)) == ["COMPLETED", "PENDING", "RUNNING"])
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=resume")
     for x in (2.0, 3.0):
         (place / f"gate{x}").touch()
@@ -53,7 +54,7 @@ def test_agent_killed_while_it_submits(
     programs("sbatch", f'$REAL "$@"; touch {place}/submitted; sleep 3')
     agent.start("--runner", "slurm")
     lease = far_side.offer("gated", application="gate", x=4.0)
-    wait_until((place / "submitted").exists)
+    wait_for((place / "submitted").exists)
     agent.kill()
     assert not list(agent.state.glob("leases/*/job"))
     agent.start("--runner", "slurm")
@@ -79,13 +80,13 @@ def test_agent_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, slur
         agent.kill()
         agent.start(*options)
     for number, lease in enumerate(leases):
-        settled = far_side.outcome(lease, 120)
+        settled = far_side.outcome(lease)
         assert settled.outcome == Outcome.OUTCOME_COMPLETED, settled
         assert settled.metrics["value"] == number / 2
         settled_once(far_side, lease)
     agent.wait_until_ready()
     agent.stop()
     # results are there some moments before Slurm has ended their jobs
-    wait_until(lambda: not processes_of(agent.state))
-    wait_until(lambda: set(jobs_of(slurm, agent.state)) <= {"COMPLETED", "CANCELLED"})
+    wait_for(lambda: not processes_of(agent.state))
+    wait_for(lambda: set(jobs_of(slurm, agent.state)) <= {"COMPLETED", "CANCELLED"})
     assert jobs_of(slurm, agent.state)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.agent.conftest import AgentProcess, processes_of
 from tests.agent.far_side import FarSide, Outcome
-from tests.agent.slurm_runner.jobs import ended, job, jobs_of, until
+from tests.agent.slurm_runner.jobs import ended, job, jobs_of
 from tests.agent.test_daemon_faults import settled_once
+from tests.factories.patience import wait_for, wait_for_async
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm_spread, slurm_states, slurm_submission
 from trimtab_agent.runners.base import JobResult, JobSpec, JobState
@@ -27,7 +28,7 @@ def gated(place: Path, name: str, gate: str = "gate", **fields: object) -> tuple
 async def submit(runner: SlurmRunner, jobs: list[tuple[Path, JobSpec]]) -> "asyncio.Future[list[JobResult]]":
     """Submit jobs together; their results."""
     await asyncio.gather(*(runner.submit(folder, spec) for folder, spec in jobs))
-    return asyncio.gather(*(ended(runner, folder, 60) for folder, _ in jobs))
+    return asyncio.gather(*(ended(runner, folder) for folder, _ in jobs))
 
 
 def numbers(jobs: list[tuple[Path, JobSpec]]) -> list[str]:
@@ -50,7 +51,7 @@ async def test_trials_that_come_together_are_one_array(
     array, _, _ = numbers(same)[0].partition("_")
     assert numbers(same) == [f"{array}_{index}" for index in range(5)]
     folders = [folder for folder, _ in same]
-    await until(lambda: all((folder / "owner").exists() for folder in folders))
+    await wait_for_async(lambda: all((folder / "owner").exists() for folder in folders))
     await asyncio.gather(*(runner.cancel(folder) for folder in folders[:2]))
     slurm.run("scontrol", "requeue", f"{array}_2")
     for number in (2, 3, 4):
@@ -58,7 +59,7 @@ async def test_trials_that_come_together_are_one_array(
     outcomes = [result.outcome for result in await results]
     assert outcomes == [Ended.CANCELLED] * 2 + [Ended.COMPLETED] * 4
     assert [(folder / "log").exists() for folder in folders] == [True] * 5
-    await until(lambda: set(jobs_of(slurm, tmp_path)) == {"COMPLETED", "CANCELLED"})
+    await wait_for_async(lambda: set(jobs_of(slurm, tmp_path)) == {"COMPLETED", "CANCELLED"})
 
 
 async def test_another_runner_finds_the_tasks_of_an_array(runner: SlurmRunner, tmp_path: Path, slurm: Slurm) -> None:
@@ -67,10 +68,10 @@ async def test_another_runner_finds_the_tasks_of_an_array(runner: SlurmRunner, t
     await asyncio.gather(*(runner.submit(folder, spec) for folder, spec in jobs))
     folders = [folder for folder, _ in jobs]
     # four at a time, before the first of them leaves its node to another
-    await until(lambda: sum((folder / "owner").exists() for folder in folders) == 4)
+    await wait_for_async(lambda: sum((folder / "owner").exists() for folder in folders) == 4)
     (tmp_path / "gate0").touch()
-    await until((folders[0] / "result.json").exists)
-    await until(lambda: sum((folder / "owner").exists() for folder in folders) == 5)
+    await wait_for_async((folders[0] / "result.json").exists)
+    await wait_for_async(lambda: sum((folder / "owner").exists() for folder in folders) == 5)
     runner.close()
     for folder in folders:
         (folder / "job").unlink()  # sbatch's answer was not noted
@@ -151,7 +152,7 @@ async def test_a_limit_on_jobs_lets_as_many_start_as_may(
     (tmp_path / "taken").touch()
     jobs = [job(tmp_path, str(number), "true") for number in range(4)]
     tasks = [asyncio.create_task(runner.submit(folder, spec)) for folder, spec in jobs]
-    await until(lambda: sum(task.done() for task in tasks) >= 2)
+    await wait_for_async(lambda: sum(task.done() for task in tasks) >= 2)
     (tmp_path / "room").touch()
     await asyncio.gather(*tasks)
     assert {(await ended(runner, folder)).outcome for folder, _ in jobs} == {Ended.COMPLETED}
@@ -167,7 +168,7 @@ async def test_a_trial_cancelled_while_its_array_cannot_be_submitted(
     )
     jobs = [job(tmp_path, str(number), "true") for number in range(3)]
     tasks = [asyncio.create_task(runner.submit(folder, spec)) for folder, spec in jobs]
-    await until((jobs[1][0] / "job.sh").exists)
+    await wait_for_async((jobs[1][0] / "job.sh").exists)
     await runner.cancel(jobs[1][0])
     (tmp_path / "back").touch()
     await asyncio.gather(*tasks)
@@ -208,7 +209,7 @@ async def test_replicates_submitted_together_run_on_different_nodes(
     programs("sinfo", f'echo >> {tmp_path}/asked; exec $REAL "$@"')
     jobs = [gated(tmp_path, str(number), replicates="c", exclusive=exclusive) for number in range(4)]
     results = await submit(runner, jobs)
-    await until(lambda: all((folder / "owner").exists() for folder, _ in jobs))
+    await wait_for_async(lambda: all((folder / "owner").exists() for folder, _ in jobs))
     (tmp_path / "gate").touch()
     assert len({result.node for result in await results}) == 4
     assert (tmp_path / "asked").read_text() == "\n"
@@ -229,7 +230,7 @@ async def test_a_slow_node_does_not_get_all_replicates(runner: SlurmRunner, tmp_
             )
             await runner.submit(folder, spec)
             measured_on.append((await ended(runner, folder)).node)
-            await until(lambda: slurm.run("squeue", "-h", "-t", "running,completing") == "")
+            await wait_for_async(lambda: slurm.run("squeue", "-h", "-t", "running,completing") == "")
     assert len(set(nodes["together"])) == 1
     # each once before one twice
     assert len(set(nodes["spread"][:4])) == 4
@@ -245,11 +246,11 @@ async def test_waiting_replicates_avoid_the_nodes_of_running_replicates(
     first, second = (gated(tmp_path, name, replicates="c") for name in ("first", "second"))
     results = [await submit(runner, [first]), await submit(runner, [second])]
     slurm.run("scontrol", "update", f"nodename={slurm.nodes[1]}", "state=resume")
-    await until((first[0] / "owner").exists)
+    await wait_for_async((first[0] / "owner").exists)
     shown = ["scontrol", "show", "job", (second[0] / "job").read_text()]
-    await until(lambda: f"ExcNodeList={slurm.nodes[1]}" in slurm.run(*shown) or (second[0] / "owner").exists())
+    await wait_for_async(lambda: f"ExcNodeList={slurm.nodes[1]}" in slurm.run(*shown) or (second[0] / "owner").exists())
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=resume")
-    await until((second[0] / "owner").exists)
+    await wait_for_async((second[0] / "owner").exists)
     (tmp_path / "gate").touch()
     (one,), (two,) = [await result for result in results]
     assert one.outcome is two.outcome is Ended.COMPLETED
@@ -281,7 +282,7 @@ async def test_a_preference_for_another_node_does_not_block_a_job(
     assert (await ended(runner, large[0])).node == measured
     busy = [gated(tmp_path, f"busy{node}", scheduler_options=[f"--nodelist={node}"], exclusive=True) for node in others]
     blocking = await submit(runner, busy)
-    await until(lambda: all((folder / "owner").exists() for folder, _ in busy))
+    await wait_for_async(lambda: all((folder / "owner").exists() for folder, _ in busy))
     monkeypatch.setattr(slurm_spread, "PATIENCE", 2.0)
     patient = job(tmp_path, "b", "true", replicates="b", measured_on=[measured])
     began = time.monotonic()
@@ -320,12 +321,12 @@ def test_a_held_job_waits_and_its_reason_is_reported(agent: AgentProcess, far_si
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=drain", "reason=test")
     agent.start("--runner", "slurm")
     lease = far_side.offer("gated", x=1.0)
-    wait_until(lambda: jobs_of(slurm, agent.state) == ["PENDING"])
+    wait_for(lambda: jobs_of(slurm, agent.state) == ["PENDING"])
     (number,) = (number for number, (state, _, _) in slurm.jobs().items() if state == "PENDING")
     slurm.run("scontrol", "hold", number)
     far_side.wait_for(lambda: "is held" in far_side.waiting.get(lease, ""))
     assert "(JobHeld" in far_side.waiting[lease]
-    wait_until(lambda: far_side.waiting.get(lease, "no reason") in agent.log)
+    wait_for(lambda: far_side.waiting.get(lease, "no reason") in agent.log)
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=resume")
     assert lease not in far_side.settled
     slurm.run("scontrol", "release", number)
@@ -339,7 +340,7 @@ def test_a_cancel_reaches_the_job_while_slurmctld_is_away(
 ) -> None:
     agent.start("--runner", "slurm", "--slots", "2")
     one, two = (far_side.offer("gated", application="gate", x=x) for x in (1.0, 2.0))
-    wait_until(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
+    wait_for(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
 
     def while_it_is_away() -> None:
         far_side.to_cancel[one] = "pruned"
@@ -349,9 +350,9 @@ def test_a_cancel_reaches_the_job_while_slurmctld_is_away(
         assert far_side.settled[two].outcome == Outcome.OUTCOME_RELEASED
 
     slurm.restart_controller(while_it_is_away)
-    wait_until(lambda: processes_of(agent.state) == [])
-    wait_until(lambda: slurm.run("squeue", "-h") == "")
-    wait_until(lambda: slurm.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(len(slurm.nodes)))
+    wait_for(lambda: processes_of(agent.state) == [])
+    wait_for(lambda: slurm.run("squeue", "-h") == "")
+    wait_for(lambda: slurm.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(len(slurm.nodes)))
 
 
 def test_the_node_and_the_placement_go_all_the_way(
@@ -359,7 +360,7 @@ def test_the_node_and_the_placement_go_all_the_way(
 ) -> None:
     agent.start("--runner", "slurm", "--slots", "4")
     leases = [far_side.offer("gated", application="gate", placed=(True, True, ()), x=1.0) for _ in range(3)]
-    wait_until(lambda: (place / "runs").read_text() == "1.0\n" * 3)
+    wait_for(lambda: (place / "runs").read_text() == "1.0\n" * 3)
     shown = slurm.run("scontrol", "show", "jobs")
     assert shown.count("OverSubscribe=NO") >= 3
     (place / "gate1.0").touch()

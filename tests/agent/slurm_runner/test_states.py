@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import wait_until
-from tests.agent.slurm_runner.jobs import ended, job, until
+from tests.agent.slurm_runner.jobs import ended, job
+from tests.factories.patience import PATIENCE, wait_for, wait_for_async
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners.base import JobState, stored_result
 from trimtab_agent.runners.base import Outcome as Ended
@@ -57,7 +57,7 @@ def test_slurmctld_being_away_is_no_refusal(slurm: Slurm) -> None:
     slurm.restart_controller(lambda: reported.append(slurm.run("sh", "-c", "squeue 2>&1; sbatch --wrap=true 2>&1")))
     assert "Unable to contact slurm controller" in reported[0]
     assert refusal(reported[0]) == "passing"
-    wait_until(lambda: "PARTITION" in slurm.run("sinfo"))
+    wait_for(lambda: "PARTITION" in slurm.run("sinfo"))
 
 
 async def test_one_squeue_for_all_jobs(
@@ -71,7 +71,7 @@ async def test_one_squeue_for_all_jobs(
     await asyncio.gather(*(runner.submit(folder, spec) for folder, spec in jobs))
     results = asyncio.gather(*(ended(runner, folder) for folder, _ in jobs))
     await asyncio.sleep(3)
-    await until(lambda: len((place / "calls").read_text().splitlines()) >= 2)
+    await wait_for_async(lambda: len((place / "calls").read_text().splitlines()) >= 2)
     (place / "gate").touch()
     assert {result.outcome for result in await results} == {Ended.COMPLETED}
     seconds = time.monotonic() - started
@@ -90,6 +90,6 @@ async def test_heterogeneous_jobs_are_passed_over(runner: SlurmRunner, place: Pa
     assert "+1 trimtab-odd" in slurm.run("squeue", "--noheader", "--format=%i %j")
     folder, spec = job(place, "a", "sh", "-c", f"until [ -e {place}/gate ]; do sleep 0.05; done")
     await runner.submit(folder, spec)
-    assert await asyncio.wait_for(runner.status(folder), 60) in (JobState.QUEUED, JobState.RUNNING)
+    assert await asyncio.wait_for(runner.status(folder), PATIENCE) in (JobState.QUEUED, JobState.RUNNING)
     (place / "gate").touch()
     assert (await ended(runner, folder)).outcome is Ended.COMPLETED

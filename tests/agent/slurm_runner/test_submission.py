@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.slurm_runner.jobs import ended, job, jobs_of, until
+from tests.agent.slurm_runner.jobs import ended, job, jobs_of
+from tests.factories.patience import wait_for_async
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm as slurm_runner
 from trimtab_agent.runners.base import Outcome as Ended
@@ -36,7 +37,7 @@ async def test_a_second_job_of_a_trial_does_nothing(runner: SlurmRunner, place: 
     result = await ended(runner, folder)
     assert result.outcome is Ended.COMPLETED
     assert result.elapsed >= 2
-    await until(lambda: jobs_of(slurm, folder) == ["COMPLETED", "COMPLETED"])
+    await wait_for_async(lambda: jobs_of(slurm, folder) == ["COMPLETED", "COMPLETED"])
     assert (place / "runs").read_text() == "run\n"
     assert stored_result(folder) == result
 
@@ -126,4 +127,4 @@ async def test_a_job_that_can_never_start(
         "the job can never start: the job requests more or fewer nodes than the partition allows (PartitionNodeLimit)",
     )
     runner.close()
-    await until(lambda: jobs_of(slurm, folder) == ["CANCELLED"])
+    await wait_for_async(lambda: jobs_of(slurm, folder) == ["CANCELLED"])

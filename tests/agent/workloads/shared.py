@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from tests.agent.conftest import AgentProcess
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 
 WORKLOADS = Path(__file__).parents[3] / "agents" / "workloads"
@@ -26,7 +27,7 @@ def run(command: Sequence[object], cwd: Path | None = None, /, **variables: obje
     """Run a command with more environment variables; return its output as text."""
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
     return subprocess.run(
-        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=500
+        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
 
 

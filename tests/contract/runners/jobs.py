@@ -4,16 +4,13 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.factories.patience import PATIENCE
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, Runner
 from trimtab_components.schema import Metric
-
-# Tests never count on speed: whatever takes longer than this hangs.
-PATIENCE = 60.0
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -58,7 +55,7 @@ def job(folder: Path, *command: str, **fields: Any) -> JobSpec:
         env={**environment, "GIVEN": "a b"},
         own_env=["GIVEN"],
         base_env=environment,
-        timeout=30.0,
+        timeout=PATIENCE,
         metrics=[SECONDS],
         required=["seconds"],
         params={"p": 1},
@@ -86,12 +83,6 @@ def another(folder: Path, attempt: int) -> Path:
     made = folder / str(attempt)
     (made / "work").mkdir(parents=True)
     return made
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110  the condition is in the file system
-            await asyncio.sleep(0.01)
 
 
 def build(folder: Path, script: str, **fields: Any) -> BuildSpec:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.runners.jobs import ATTEMPTS, another, build, job, left_behind, run, until
+from tests.contract.runners.jobs import ATTEMPTS, another, build, job, left_behind, run
+from tests.factories.patience import wait_for_async
 from trimtab_agent.runners.base import JobState, Outcome, Runner
 
 
@@ -22,7 +23,7 @@ async def test_cancel(runner: Runner, folder: Path, step: str) -> None:
             "command": {"command": ["sh", "-c", script]},
         }
         await runner.submit(place, replace(job(place, "true"), **places[step]))
-        await until((place / "begun").exists)
+        await wait_for_async((place / "begun").exists)
         assert await runner.status(place) is JobState.RUNNING
         started = time.monotonic()
         await runner.cancel(place)

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.contract.runners.jobs import PATIENCE, job, left_behind, metric, run, shell, until
+from tests.contract.runners.jobs import job, left_behind, metric, run, shell
+from tests.factories.patience import PATIENCE, wait_for_async
 from trimtab_agent.runners.base import JobState, Outcome, Runner
 from trimtab_agent.runners.slurm import SlurmRunner
 
@@ -48,7 +49,7 @@ async def test_a_job_whose_keeper_is_killed_has_failed_and_is_gone(
     if isinstance(runner, SlurmRunner) and not request.getfixturevalue("slurm").tracks_all:
         pytest.skip("without cgroups Slurm does not find what a killed supervisor leaves running")
     await runner.submit(folder, shell(folder, f"touch {folder}/begun; setsid sleep 60 & sleep 60"))
-    await until((folder / "begun").exists)
+    await wait_for_async((folder / "begun").exists)
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
     result = await asyncio.wait_for(runner.wait(folder), PATIENCE)
     assert (result.outcome, result.reason) == (Outcome.FAILED, "the trial's supervisor process was killed")
@@ -78,7 +79,7 @@ async def test_nothing_stays_when_the_runner_is_closed(
     await run(runner, folder, job(folder, "true"))
     runner.close()
     # A query of the queue that is under way ends by itself.
-    await until(lambda: all(child in before for child in psutil.Process().children()))
+    await wait_for_async(lambda: all(child in before for child in psutil.Process().children()))
 
 
 @pytest.fixture

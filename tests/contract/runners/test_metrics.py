@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.runners.jobs import ATTEMPTS, SECONDS, another, metric, run, shell, until
+from tests.contract.runners.jobs import ATTEMPTS, SECONDS, another, metric, run, shell
+from tests.factories.patience import wait_for_async
 from trimtab_agent.runners.base import Outcome, Runner
 
 
@@ -73,7 +74,7 @@ async def test_a_costly_pattern_does_not_hold_a_cancellation_up(runner: Runner, 
     for attempt in range(ATTEMPTS):
         place = another(folder, attempt)
         await runner.submit(place, shell(place, f"echo {'a' * 40}; touch done", metrics=[spec], required=["m"]))
-        await until((place / "work" / "done").exists)
+        await wait_for_async((place / "work" / "done").exists)
         await asyncio.sleep(0.3)
         started = time.monotonic()
         await runner.cancel(place)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.runners.jobs import PATIENCE, job, left_behind, metric, run, shell, until
+from tests.contract.runners.jobs import job, left_behind, metric, run, shell
+from tests.factories.patience import PATIENCE, wait_for_async
 from trimtab_agent.runners.base import JobState, Outcome, Runner
 
 
@@ -18,11 +19,11 @@ async def test_elapsed_is_the_applications_own_running_time(runner: Runner, fold
     script = 'until [ -e "$0" ]; do sleep 0.02; done'
     spec = job(folder, "sh", "-c", script, str(gate), header=[["sh", "-c", script, str(header)]], repeats=2)
     await runner.submit(folder, spec)
-    await until(lambda: (folder / "log").exists())
+    await wait_for_async(lambda: (folder / "log").exists())
     await asyncio.sleep(0.2)
     assert await runner.elapsed(folder) is None, "a header command is not the application"
     header.touch()
-    await until(lambda: (folder / "running").exists())
+    await wait_for_async(lambda: (folder / "running").exists())
     await asyncio.sleep(0.3)
     seconds = await runner.elapsed(folder)
     assert seconds is not None
@@ -100,7 +101,7 @@ async def test_time_out_ends_everything(runner: Runner, folder: Path) -> None:
     script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60"
     await runner.submit(folder, shell(folder, script, timeout=0.3))
     waiting = asyncio.create_task(runner.wait(folder))
-    await until(lambda: (folder / "running").exists() or waiting.done())
+    await wait_for_async(lambda: (folder / "running").exists() or waiting.done())
     started = time.monotonic()
     result = await asyncio.wait_for(waiting, PATIENCE)
     assert time.monotonic() - started < 30  # not the 60 s that it asks for

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.runners.jobs import PATIENCE, left_behind, run, shell, until
+from tests.contract.runners.jobs import left_behind, run, shell
+from tests.factories.patience import PATIENCE, wait_for_async
 from trimtab_agent.runners.base import JobState, Outcome, Runner
 
 
@@ -37,7 +38,7 @@ async def test_measurements_come_while_the_application_runs(runner: Runner, fold
         {"source": "reported", "pattern": ""},
     ]
     await runner.submit(folder, shell(folder, script, stream=streams))
-    await until(lambda: sorted(reported(folder)) == [(1, {"loss": 0.5}), (10, {"rate": 7})])
+    await wait_for_async(lambda: sorted(reported(folder)) == [(1, {"loss": 0.5}), (10, {"rate": 7})])
     assert await runner.status(folder) is JobState.RUNNING
     gate.touch()
     assert (await asyncio.wait_for(runner.wait(folder), PATIENCE)).outcome is Outcome.COMPLETED

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.console.pages import step
 from tests.factories.browser import NEEDS_BROWSER, accessibility_faults
 from tests.factories.console import Rest
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 
 pytestmark = NEEDS_BROWSER
 
@@ -241,7 +241,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
             "component": "bowl", "application": "only", "parallelism": 2, "placement": {"exclusive": False},
         },
     )  # fmt: skip
-    wait_for(lambda: bool(api("GET", f"/studies/{name}")["finished_count"] >= 8), 240, "eight trials have run")
+    wait_for(lambda: bool(api("GET", f"/studies/{name}")["finished_count"] >= 8), "eight trials have run")
     page.goto(f"/studies/{name}")
     page.get_by_role("button", name="Ranges").click()
     dialogue = page.get_by_role("dialog", name=f"Ranges of {name}")
@@ -268,7 +268,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
         return [trial for trial in trials if trial["number"] > last and trial["state"] == "COMPLETED"]
 
     # By processes that knew the study before: gRPC gives out trials, a worker has its algorithm.
-    wait_for(lambda: len(new()) >= 6, 240, "six more trials have run")
+    wait_for(lambda: len(new()) >= 6, "six more trials have run")
     assert all(2 <= trial["params"]["x"] <= 10 and 0 <= trial["params"]["n"] <= 6 for trial in new())
     (best,) = api("GET", f"/studies/{name}/analysis")["best"]
     assert 2 <= best["params"]["x"] <= 10

@@ -20,7 +20,8 @@ from service.policies.check import percent_text
 from service.tuner.verdict import Finding
 from tests.factories.browser import NEEDS_BROWSER
 from tests.factories.console import Rest
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import EmbeddedService
 from tests.marks import slow_cases
 from trimtab.cli.quantities import quantity
 
@@ -45,7 +46,7 @@ def cli(service: EmbeddedService, *arguments: str) -> str:
     environment = {**os.environ, "TRIMTAB_URL": service.grpc_address, "TRIMTAB_TOKEN": service.token}
     command = [str(Path(sys.executable).with_name("trimtab")), *arguments]
     run = subprocess.run(
-        command, env={**environment, "COLUMNS": "300"}, capture_output=True, text=True, check=True, timeout=120
+        command, env={**environment, "COLUMNS": "300"}, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     return run.stdout
 
@@ -97,7 +98,7 @@ def check_everywhere(
 
     # The list is some seconds behind.
     expected = {key: verdict[own] for key, own in LISTED.items()}
-    wait_for(lambda: {key: listed().get(key) for key in LISTED} == expected, 60, "the list has the last numbers")
+    wait_for(lambda: {key: listed().get(key) for key in LISTED} == expected, "the list has the last numbers")
     [curve] = api("GET", f"/comparison?study={name}")["curves"]
     assert {key: curve["objective"][key] for key in LISTED} == expected
 
@@ -189,7 +190,7 @@ def test_only_a_proven_gain_is_green(page: Page, api: Rest) -> None:
             (study,) = api("GET", f"/studies?search={name}")["studies"]
             return bool(study["objectives"]) and study["objectives"][0]["level"] == levels[name]
 
-        wait_for(summarised, 60, "the list has the level")
+        wait_for(summarised, "the list has the level")
         for path, text in (
             (f"/studies/{name}", "better"),
             (f"/studies?search={name}", "%"),

@@ -19,10 +19,10 @@ import psutil
 import pytest
 
 from service._gen import identity_pb2, identity_pb2_grpc, tuning_pb2, tuning_pb2_grpc
-from tests.factories.grpc_service import PATIENCE, WithToken, refusal_of
+from tests.factories.grpc_service import WithToken, refusal_of
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
 from tests.factories.keycloak import OTHER_CLIENT, PASSWORD, PEOPLE, TENANTS, Keycloak
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 SPEC: dict[str, Any] = {
     "space": {"parameters": [{"name": "x", "type": "float", "min": 0.0, "max": 1.0}]},
@@ -47,7 +47,9 @@ class Interfaces:
 
     def rest(self, token: str, method: str, path: str, body: object = None, tenant: str = "") -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}", **({"X-Trimtab-Tenant": tenant} if tenant else {})}
-        return httpx.request(method, f"{self.hosted.http_url}/api/v1{path}", json=body, headers=headers, timeout=60)
+        return httpx.request(
+            method, f"{self.hosted.http_url}/api/v1{path}", json=body, headers=headers, timeout=PATIENCE
+        )
 
     def ok(self, token: str, method: str, path: str, body: object = None) -> Any:
         answer = self.rest(token, method, path, body)
@@ -91,7 +93,7 @@ class Interfaces:
             answer = self.rest(token, "GET", "/session")
             return not answer.is_success and self._who_by_grpc(token, "")[0] == ""
 
-        wait_for(refused, 120, "the token is refused")
+        wait_for(refused, "the token is refused")
         assert self.refused(token) == (401, code)
 
 
@@ -172,7 +174,7 @@ def test_tokens_for_others_are_refused(interfaces: Interfaces, keycloak: Keycloa
             "grant_type": "password", "client_id": "admin-cli", "username": "admin",
             "password": keycloak.admin_password,
         },
-        timeout=60,
+        timeout=PATIENCE,
     ).json()["access_token"]  # fmt: skip
     assert interfaces.refused(master) == (401, "unknown_key")
     # What else Keycloak signs for the same person.
@@ -187,7 +189,7 @@ def test_forged_tokens_are_refused(interfaces: Interfaces, keycloak: Keycloak) -
     header = jwt.get_unverified_header(good)
     assert interfaces.refused(jwt.encode(claims, "", "none", headers={"kid": header["kid"]})) == (401, "invalid_token")
 
-    published = httpx.get(f"{keycloak.issuer}/protocol/openid-connect/certs", timeout=60).json()["keys"]
+    published = httpx.get(f"{keycloak.issuer}/protocol/openid-connect/certs", timeout=PATIENCE).json()["keys"]
     key = next(key for key in published if key["kid"] == header["kid"])
     from cryptography.hazmat.primitives import serialization
 
@@ -221,7 +223,7 @@ def test_a_revoked_person_loses_access_and_may_sign_in_again(
     assert interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person}) == {"tokens": 1}
     interfaces.refused_in_the_end(token, "revoked")
     interfaces.refused_in_the_end(script, "invalid_token")
-    wait_for(lambda: interfaces.rest(keycloak.token(person), "GET", "/session").is_success, 120, "he may sign in again")
+    wait_for(lambda: interfaces.rest(keycloak.token(person), "GET", "/session").is_success, "he may sign in again")
     assert interfaces.refused(token) == (401, "revoked")
 
 
@@ -269,8 +271,8 @@ def test_a_token_is_no_more_than_its_owner(interfaces: Interfaces, keycloak: Key
     keycloak.leave_group(name, "/tenants/acme/admin")
     keycloak.join_group(name, "/tenants/acme/viewer")
     assert interfaces.who(keycloak.token(name)) == (name, "acme", "viewer")
-    wait_for(lambda: interfaces.rest(script, "GET", "/audit").status_code == 403, 120, "the token has lost the role")
-    wait_for(lambda: interfaces._who_by_grpc(script, "")[2] == "viewer", 120, "and over gRPC too")
+    wait_for(lambda: interfaces.rest(script, "GET", "/audit").status_code == 403, "the token has lost the role")
+    wait_for(lambda: interfaces._who_by_grpc(script, "")[2] == "viewer", "and over gRPC too")
 
 
 def test_new_keys_are_found(interfaces: Interfaces, keycloak: Keycloak) -> None:
@@ -280,8 +282,8 @@ def test_new_keys_are_found(interfaces: Interfaces, keycloak: Keycloak) -> None:
     after = keycloak.token("alice")
     assert jwt.get_unverified_header(after)["kid"] != jwt.get_unverified_header(before)["kid"]
     # A process that asked for keys seconds ago waits a few before it asks again.
-    wait_for(lambda: interfaces.rest(after, "GET", "/session").is_success, 120, "the new key is found")
-    wait_for(lambda: interfaces._who_by_grpc(after, "")[0] == "alice", 120, "the new key is found over gRPC too")
+    wait_for(lambda: interfaces.rest(after, "GET", "/session").is_success, "the new key is found")
+    wait_for(lambda: interfaces._who_by_grpc(after, "")[0] == "alice", "the new key is found over gRPC too")
     assert interfaces.who(before)[0] == "alice"
 
 
@@ -311,13 +313,13 @@ def test_streams_end_when_the_token_of_their_reader_is_revoked(
     headers = {"Authorization": f"Bearer {token}"}
     url = f"{interfaces.hosted.http_url}/api/v1/studies/{name}/events"
     with (
-        httpx.stream("GET", url, headers=headers, timeout=60) as stream,
+        httpx.stream("GET", url, headers=headers, timeout=PATIENCE) as stream,
         grpc.insecure_channel(interfaces.hosted.grpc_address) as channel,
     ):
         lines = stream.iter_lines()
         assert any(line.startswith("data:") for line in lines)
         tuning = tuning_pb2_grpc.TuningServiceStub(grpc.intercept_channel(channel, WithToken(token)))
-        watch = tuning.WatchStudy(tuning_pb2.WatchStudyRequest(study=name), timeout=60)
+        watch = tuning.WatchStudy(tuning_pb2.WatchStudyRequest(study=name), timeout=PATIENCE)
         next(watch)
         interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person})
         interfaces.refused_in_the_end(token, "revoked")

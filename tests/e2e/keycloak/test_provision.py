@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from service.main import app
 from tests.factories.keycloak import Keycloak
+from tests.factories.patience import PATIENCE
 
 CONSOLE = "https://tune.example.org"
 Run = Callable[..., tuple[int, str]]
@@ -40,12 +41,12 @@ class Realm:
     def __init__(self, keycloak: Keycloak, name: str) -> None:
         fields = {"grant_type": "password", "client_id": "admin-cli", "username": "admin"}
         address = f"{keycloak.url}/realms/master/protocol/openid-connect/token"
-        answer = httpx.post(address, data={**fields, "password": keycloak.admin_password}, timeout=120)
+        answer = httpx.post(address, data={**fields, "password": keycloak.admin_password}, timeout=PATIENCE)
         self._headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
         self._base = f"{keycloak.url}/admin/realms/{name}"
 
     def __call__(self, method: str, path: str = "", body: object = None) -> Any:
-        answer = httpx.request(method, self._base + path, json=body, headers=self._headers, timeout=120)
+        answer = httpx.request(method, self._base + path, json=body, headers=self._headers, timeout=PATIENCE)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
@@ -74,7 +75,7 @@ def test_a_fresh_keycloak_gets_all_that_the_service_needs(run: Run, keycloak: Ke
     agents = Realm(keycloak, realm).client("trimtab-agents")
     other = replace(keycloak)
     form = {"grant_type": "client_credentials", "client_id": "trimtab-agents", "client_secret": agents["secret"]}
-    answer = httpx.post(f"{other.url}/realms/{realm}/protocol/openid-connect/token", data=form, timeout=120)
+    answer = httpx.post(f"{other.url}/realms/{realm}/protocol/openid-connect/token", data=form, timeout=PATIENCE)
     assert answer.is_success, answer.text
 
 

@@ -21,6 +21,7 @@ from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, writ
 from tests.factories.browser import NEEDS_BROWSER, build_console, open_page
 from tests.factories.hosted import Hosted, hosted_service
 from tests.factories.keycloak import PASSWORD, TENANTS, Keycloak
+from tests.factories.patience import PATIENCE
 
 pytestmark = NEEDS_BROWSER
 
@@ -90,12 +91,12 @@ class Shell:
         browse(found[1], found[2])
         rest = login.stderr.read()
         login.stderr.close()
-        assert login.wait(120) == 0, rest
+        assert login.wait(PATIENCE) == 0, rest
         assert "Logged in to" in rest
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*TRIMTAB, *arguments], env=self.environment, capture_output=True, text=True, timeout=120, check=False
+            [*TRIMTAB, *arguments], env=self.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
 
     def say(self, *arguments: str) -> str:
@@ -222,7 +223,9 @@ def test_two_tenants_at_work_at_the_same_time(
             "print(study.best_trial.metrics['y'])"
         )
         argv = [sys.executable, "-c", program]
-        done = subprocess.run(argv, env=person.environment, capture_output=True, text=True, timeout=200, check=False)
+        done = subprocess.run(
+            argv, env=person.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
         assert done.returncode == 0, done.stderr
         return float(done.stdout)
 
@@ -243,7 +246,7 @@ def test_two_tenants_at_work_at_the_same_time(
                 application=APPLICATION,
                 max_trials=8,
             )
-            assert study.wait(timeout=200, progress=False) == "COMPLETED"
+            assert study.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
             return study.trials()
 
     with agents["acme"], agents["globex"], ThreadPoolExecutor(5) as pool:
@@ -276,6 +279,10 @@ def test_two_tenants_at_work_at_the_same_time(
     token = keycloak.token("vera")
     for method, path in (("DELETE", "/studies/by-hand"), ("POST", "/enrolments"), ("GET", "/tokens?everyone=true")):
         answer = httpx.request(
-            method, f"{hosted.http_url}/api/v1{path}", headers={"Authorization": f"Bearer {token}"}, json={}, timeout=60
+            method,
+            f"{hosted.http_url}/api/v1{path}",
+            headers={"Authorization": f"Bearer {token}"},
+            json={},
+            timeout=PATIENCE,
         )
         assert (answer.status_code, answer.json()["code"]) == (403, "not_permitted")

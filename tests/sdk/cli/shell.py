@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.factories.patience import PATIENCE
+
 STUDY = """
 name: {name}
 parameters:
@@ -29,7 +31,7 @@ class Shell:
 
     def run(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [*COMMAND, *arguments], env=self.environment, input=stdin, capture_output=True, text=True, timeout=120
+            [*COMMAND, *arguments], env=self.environment, input=stdin, capture_output=True, text=True, timeout=PATIENCE
         )
 
     def succeed(self, *arguments: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 import trimtab
 from service.replay.measured_table import Selection, load
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell
 from tests.sdk.hand import agent
@@ -89,7 +90,7 @@ def test_ctrl_c_writes_finished_measurements_and_the_same_command_continues(
         assert process.stderr.readline() == f"Study {component}-small-grid\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "0 measurements written" in err
     assert rows(table) == []

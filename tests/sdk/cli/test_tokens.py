@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 from tests.sdk.cli.shell import Shell
 from trimtab.study import Study
 
@@ -22,7 +22,7 @@ def test_a_token_is_made_used_listed_and_revoked(shell: Shell, tmp_path: Path, s
     assert listed["last_used_at"] is not None
     assert secret[:8] in shell.succeed("token", "list", "--everyone")
     shell.succeed("token", "revoke", secret[:8])
-    wait_for(lambda: script.run("whoami").returncode == 1, 120, "the token is refused")
+    wait_for(lambda: script.run("whoami").returncode == 1, "the token is refused")
     assert "[invalid_token]" in script.fail("study", "show", study.name)
     assert "[token_not_found]" in shell.fail("token", "revoke", secret[:8])
     assert "scopes" in shell.fail("token", "create", "x", "--scope", "fly")

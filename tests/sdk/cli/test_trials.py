@@ -9,6 +9,7 @@ import pytest
 
 import trimtab
 from service._gen import agent_pb2, agent_pb2_grpc
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell, tune_file
 from tests.sdk.hand import agent
@@ -90,7 +91,7 @@ def test_follow_the_output_of_a_trial(
         assert process.stdout.readline() == "two\n"
         say(8, "three\n")
         study.stop()
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "three\n")
     assert "Trial 1 is " in err
     assert "Output:\n  one\n  two\n  three\n" in shell.succeed("trial", "show", name, "1")
@@ -129,7 +130,7 @@ def test_tune_says_that_the_study_is_paused_or_waits(
         study.resume()
         assert process.stderr.readline() == "The study continues.\n"
         study.stop()
-        process.communicate(timeout=120)
+        process.communicate(timeout=PATIENCE)
         assert process.returncode == 1
         reported = shell.fail("tune", tune_file(tmp_path, component), "--timeout", "1", code=124)
     assert "The study has not ended after 1 s." in reported

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import trimtab
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 from tests.factories.slurm import Slurm
 from tests.sdk.cli.shell import COMMAND, Shell
 from trimtab.cli.script_component import describe
@@ -71,16 +71,16 @@ def test_two_interrupts_cancel_the_jobs_and_the_same_command_continues(
     command = ["tune-sbatch", script, *options, "--no-final-check", "--name", name]
     process = subprocess.Popen([*COMMAND, *command], env=shell.environment, stderr=subprocess.PIPE, text=True)
     try:
-        wait_for(lambda: len(slurm.run("squeue", "-h", "-t", "running").splitlines()) == 2, 240, "two jobs run")
+        wait_for(lambda: len(slurm.run("squeue", "-h", "-t", "running").splitlines()) == 2, "two jobs run")
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert any("interrupted, waiting" in line and "running=2" in line for line in process.stderr)
         process.send_signal(signal.SIGINT)
-        wait_for(lambda: process.poll() is not None, 120, "the command ends")
+        wait_for(lambda: process.poll() is not None, "the command ends")
     finally:
         process.kill()
     assert process.returncode == 130
-    wait_for(lambda: not slurm.run("squeue", "-h").strip(), 120, "no job is left")
+    wait_for(lambda: not slurm.run("squeue", "-h").strip(), "no job is left")
     study = client.get_study(name)
     assert {trial.state for trial in study.trials()} == {TrialState.FAILED}
     Path("go").touch()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell, tune_file
 from tests.sdk.conftest import make_study
@@ -32,7 +33,7 @@ def test_watch_prints_changes_as_lines_of_json(shell: Shell, study: Study) -> No
     study.tell(study.ask()[0], 2.0)
     study.stop()
     lines = [json.loads(line) for line in process.stdout]
-    assert process.wait(120) == 0
+    assert process.wait(PATIENCE) == 0
     assert lines[-1]["state"] == "ABORTED"
     assert {"seconds": 2.0} in [trial["metrics"] for line in lines for trial in line["trials"]]
 
@@ -85,7 +86,7 @@ def test_tune_as_json_and_detached(
         model.write_text("def predict(configuration, context): return -configuration['inline']\n")
         name = shell.succeed("tune", file, "--name", component + "-2", "--detach", "--model", str(model)).strip()
         study = client.get_study(name)
-        assert study.wait(timeout=120, progress=False) == "COMPLETED"
+        assert study.wait(timeout=PATIENCE, progress=False) == "COMPLETED"
         [predicted] = [trial for trial in study.trials() if trial.origin == "enqueued"]
         assert predicted.params["inline"] > 700
         longer = tmp_path / "longer.yml"
@@ -134,7 +135,7 @@ def test_ctrl_c_while_tuning_leaves_the_study(
         assert process.stderr.readline().startswith("Study component-")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "The study continues. To follow it again: trimtab study watch component-" in err
     [study] = client.list_studies(component=component)
@@ -157,7 +158,7 @@ def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, na
             output += os.read(ours, 65536)
         except OSError:  # its end of the terminal is closed
             break
-    assert process.wait(120) == 0
+    assert process.wait(PATIENCE) == 0
     os.close(ours)
     assert "━" in output.decode()
     assert "3 of 3" in output.decode()

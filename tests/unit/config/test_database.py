@@ -8,6 +8,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from service.config.settings.base import database
 from service.embedded.postgres import Postgres
 from service.embedded.processes import stop
+from tests.factories.patience import PATIENCE
 
 # Requests while PostgreSQL is away, and the seconds that each waits.
 REQUESTS = 6
@@ -26,7 +27,7 @@ def test_a_request_finds_a_database_that_was_away(tmp_path: Path, monkeypatch: p
                 pool.getconn()
         child.start()
         try:
-            server.wait_until_ready(child, 120)
+            server.wait_until_ready(child, PATIENCE)
             # The pool itself would try to connect again after 15 s without PostgreSQL, and then after 31 s.
             with pool.connection(timeout=4) as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.factories.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[3]
 ADVISORY = {"id": "GHSA-test", "modified": "2026-01-01T00:00:00Z", "summary": "bad"}
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is not installed")
@@ -71,7 +73,7 @@ class Databases:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=500,
+            timeout=PATIENCE,
             check=False,
         )
 

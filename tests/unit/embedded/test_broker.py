@@ -5,6 +5,8 @@ from pathlib import Path
 
 from kombu import Connection
 
+from tests.factories.patience import PATIENCE
+
 
 def connect(folder: Path) -> Connection:
     (folder / "control").mkdir(parents=True, exist_ok=True)
@@ -28,7 +30,7 @@ def test_a_message_is_invisible_before_it_is_complete(tmp_path: Path) -> None:
         def read() -> None:
             try:
                 while len(taken) < count:
-                    message = queue.get(timeout=60)
+                    message = queue.get(timeout=PATIENCE)
                     taken.append(message.payload["number"])
                     message.ack()
             except Exception as error:
@@ -40,7 +42,7 @@ def test_a_message_is_invisible_before_it_is_complete(tmp_path: Path) -> None:
             sender = writing.SimpleQueue("whole")
             for number in range(count):
                 sender.put({"number": number, "padding": "x" * 20_000})
-        reader.join(300)
+        reader.join(PATIENCE)
     assert not failures
     assert taken == list(range(count))  # each once, oldest first
     assert not list(tmp_path.glob("*.msg"))
@@ -53,5 +55,5 @@ def test_queues_are_separate(tmp_path: Path) -> None:
         sweep = other.SimpleQueue("sweep")
         compute.put({"for": "compute"})
         sweep.put({"for": "sweep"})
-        assert sweep.get(timeout=60).payload == {"for": "sweep"}
-        assert compute.get(timeout=60).payload == {"for": "compute"}
+        assert sweep.get(timeout=PATIENCE).payload == {"for": "sweep"}
+        assert compute.get(timeout=PATIENCE).payload == {"for": "compute"}

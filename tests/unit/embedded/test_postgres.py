@@ -17,8 +17,9 @@ from service.embedded import postgres
 from service.embedded.postgres import SOCKET_PATH_BYTES, Postgres, programs
 from service.embedded.processes import Child, stop
 from tests.factories.disk import Disk
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import postgres_server, wait_for
+from tests.factories.service import postgres_server
 
 
 def is_dead(process: psutil.Process) -> bool:
@@ -109,7 +110,7 @@ def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_pat
     argv = [word.replace("--pdeathsig=INT", "--pdeathsig=clear") for word in child.argv]
     script = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
     subprocess.run([sys.executable, "-c", script, *argv], check=True, stderr=subprocess.DEVNULL)
-    wait_for(server.ready, 120, "the orphan accepts connections")
+    wait_for(server.ready, "the orphan accepts connections")
     orphan = psutil.Process(int((server.folder / "postmaster.pid").read_text().split("\n")[0]))
     with postgres_server(tmp_path) as again:
         assert answer(again.url("postgres")) == 42
@@ -133,7 +134,7 @@ def durable_server(folder: Path) -> Iterator[tuple[Postgres, Child, psutil.Proce
     child = server.child(folder / "log")
     child.start()
     try:
-        server.wait_until_ready(child, 120)
+        server.wait_until_ready(child, PATIENCE)
         assert child.process is not None
         yield server, child, psutil.Process(child.process.pid)
     finally:
@@ -146,7 +147,7 @@ def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path, progra
             connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
         main.kill()
         main.wait()
-        wait_for(lambda: (child.keep_alive(), server.ready())[1], 120, "it is back")
+        wait_for(lambda: (child.keep_alive(), server.ready())[1], "it is back")
         with psycopg.connect(server.url("postgres")) as connection:
             assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
 
@@ -156,7 +157,7 @@ def test_crash_recovery_does_not_flush_each_file(tmp_path: Path, disk: Disk) -> 
         main.kill()
         main.wait()
         before = disk.flushes
-        wait_for(lambda: (child.keep_alive(), server.ready())[1], 120, "it is back")
+        wait_for(lambda: (child.keep_alive(), server.ready())[1], "it is back")
         assert disk.flushes > before, "the library is at work"
         files = sum(path.is_file() for path in server.folder.rglob("*"))
         assert disk.flushes - before < files / 5
@@ -170,7 +171,7 @@ def test_what_a_killed_server_leaves_writes_no_shutdown_checkpoint(tmp_path: Pat
         before = disk.flushes
         disk.hold()
         connection.pgconn.send_query(b"CHECKPOINT")
-        wait_for(lambda: disk.flushes > before, 120, "the checkpointer flushes a file")
+        wait_for(lambda: disk.flushes > before, "the checkpointer flushes a file")
         main.kill()
         main.wait()
         clearing = threading.Thread(target=server.clear_leftovers)
@@ -178,7 +179,7 @@ def test_what_a_killed_server_leaves_writes_no_shutdown_checkpoint(tmp_path: Pat
         # Long enough for a signal to arrive that would let the checkpointer go on to a shutdown.
         clearing.join(2)
         disk.release()
-        clearing.join(120)
+        clearing.join(PATIENCE)
         connection.close()
         control = subprocess.run(
             [programs() / "pg_controldata", server.folder], check=True, capture_output=True, text=True
@@ -199,7 +200,7 @@ def test_an_interrupted_preparation_ends_and_can_be_repeated(tmp_path: Path, pro
     with pytest.raises(KeyboardInterrupt):
         Postgres(tmp_path / "postgres").prepare(pause)
     assert begun
-    _, left = psutil.wait_procs(begun, timeout=60)
+    _, left = psutil.wait_procs(begun, timeout=PATIENCE)
     assert left == []
     assert [path.name for path in tmp_path.iterdir()] == ["postgres.unfinished"]
     with postgres_server(tmp_path) as server:

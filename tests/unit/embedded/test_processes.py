@@ -12,7 +12,7 @@ import pytest
 
 from service.embedded import out_of_memory, processes
 from service.embedded.processes import Child, stop
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(1000)"]
 DEAF = [
@@ -47,7 +47,7 @@ def test_stop_kills_processes_that_ignore_signals_and_waits_for_all(tmp_path: Pa
     gentle = Child("gentle", SLEEP, dict(os.environ), tmp_path / "gentle.log")
     deaf.start()
     gentle.start()
-    wait_for(lambda: log.read_text() == "deaf\n", 60, "it ignores SIGTERM")
+    wait_for(lambda: log.read_text() == "deaf\n", "it ignores SIGTERM")
     stop([deaf, gentle])
     assert deaf.process is not None
     assert deaf.process.returncode == -signal.SIGKILL
@@ -66,7 +66,7 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path, programs_star
         grandchild = psutil.Process(int(parent.stdout.readline()))
         assert grandchild.is_running()
         parent.kill()
-    grandchild.wait(60)
+    grandchild.wait(PATIENCE)
     assert not grandchild.is_running()
 
 
@@ -89,9 +89,9 @@ def test_a_log_is_kept_small_while_it_is_written(tmp_path: Path, programs_start:
     it = child([sys.executable, "-c", script], log)
     it.start()
     try:
-        wait_for(lambda: log.stat().st_size == lines * (len(line) + 1), 60, "the log is large, and whole")
+        wait_for(lambda: log.stat().st_size == lines * (len(line) + 1), "the log is large, and whole")
         it.trim_log()
-        wait_for(lambda: log.read_text() == "after\n", 60, "the process goes on writing at the log's end")
+        wait_for(lambda: log.read_text() == "after\n", "the process goes on writing at the log's end")
         assert (tmp_path / "it.old.log").stat().st_size > processes.LOG_BYTES
     finally:
         stop([it])
@@ -108,7 +108,7 @@ def test_a_process_that_hangs_is_killed_and_restarts(
     it = child([sys.executable, "-c", TOUCH, str(alive)], tmp_path / "log", alive=alive)
     it.start()
     assert it.process is not None
-    wait_for(alive.exists, 60, "it gives a sign of life")
+    wait_for(alive.exists, "it gives a sign of life")
     first = it.process.pid
     reported: list[str] = []
 
@@ -118,7 +118,7 @@ def test_a_process_that_hangs_is_killed_and_restarts(
 
     os.kill(first, signal.SIGSTOP)
     try:
-        wait_for(look, 120, "it is another process")
+        wait_for(look, "it is another process")
         assert "it hangs: it gave no sign of life for 5 s" in reported[0]
         assert "was killed by signal 9" in reported[1]
     finally:
@@ -169,13 +169,13 @@ def test_a_process_learns_how_its_predecessor_ended(
     it = child([sys.executable, "-c", LOGS_PREDECESSOR], log)
     it.start()
     try:
-        wait_for(lambda: log.read_text() == "stopped\n", 60, "the first has no predecessor")
+        wait_for(lambda: log.read_text() == "stopped\n", "the first has no predecessor")
         assert it.process is not None
         kills[0] += short_of_memory
         it.process.send_signal(number)
-        wait_for(lambda: bool(it.keep_alive()) or it.process is None, 60, "its death is noticed")
-        wait_for(lambda: it.keep_alive() is None and it.running(), 60, "it runs again")
-        wait_for(lambda: log.read_text() == f"stopped\n{end}\n", 60, "the second knows of the first")
+        wait_for(lambda: bool(it.keep_alive()) or it.process is None, "its death is noticed")
+        wait_for(lambda: it.keep_alive() is None and it.running(), "it runs again")
+        wait_for(lambda: log.read_text() == f"stopped\n{end}\n", "the second knows of the first")
     finally:
         stop([it])
 
@@ -188,7 +188,7 @@ def test_who_kills_a_process_does_not_delay_its_restart(
     it.start()
     try:
         for _ in range(len(processes.BACK_OFF_SECONDS)):
-            wait_for(lambda: it.keep_alive() is None and it.running(), 60, "it runs")
+            wait_for(lambda: it.keep_alive() is None and it.running(), "it runs")
             assert it.process is not None
             it.process.kill()
             it.process.wait()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 
 WAITS = """
 import signal
@@ -36,9 +36,9 @@ def test_a_process_that_is_stopped_and_continued_sees_no_signal(process: subproc
     seen = psutil.Process(process.pid)
     for _ in range(20):
         process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: seen.status() == psutil.STATUS_STOPPED, 60, "the process is stopped")
+        wait_for(lambda: seen.status() == psutil.STATUS_STOPPED, "the process is stopped")
         process.send_signal(signal.SIGCONT)
-        wait_for(lambda: seen.status() == psutil.STATUS_SLEEPING, 60, "the process waits again")
+        wait_for(lambda: seen.status() == psutil.STATUS_SLEEPING, "the process waits again")
     process.send_signal(signal.SIGTERM)
     assert process.stdout is not None
     assert process.stdout.readline() == f"[{int(signal.SIGTERM)}]\n"

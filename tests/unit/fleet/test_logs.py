@@ -14,8 +14,8 @@ from service.studies import selectors as study_selectors
 from service.studies.models import TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from tests.factories.domain import PATIENCE
 from tests.factories.fleet import acquire, create, expire, refused
+from tests.factories.patience import PATIENCE
 
 
 def test_a_study_may_be_deleted_while_a_log_is_appended(

@@ -19,6 +19,7 @@ from service.identity import keys
 from service.identity.keys import Keys
 from service.identity.oidc import Verifier
 from service.tenancy.principal import Role
+from tests.factories.patience import wait_for
 
 # Later than the end of any test run.
 YEAR = 365 * 24 * 3600
@@ -187,9 +188,9 @@ def test_keys_are_fetched_once_and_not_during_a_call(issuer: Issuer, clock: Call
     issuer.keys = {"ec": KEYS["ec"]}
     clock(keys.REFRESH_SECONDS + 1)
     check.verify(token())
-    until(lambda: issuer.fetched == 2)
+    wait_for(lambda: issuer.fetched == 2)
     clock(keys.RETRY_SECONDS + 1)
-    until(lambda: refuses(check))
+    wait_for(lambda: refuses(check))
 
 
 def test_a_new_key_is_fetched_when_it_is_first_seen(issuer: Issuer, clock: Callable[[float], None]) -> None:
@@ -225,7 +226,7 @@ def test_an_offline_issuer_is_not_needed_while_its_keys_are_known(
     with pytest.raises(Unavailable) as caught:
         check.verify(token(kid="new"))
     assert caught.value.retryable
-    until(lambda: not any(thread.name == "keys" for thread in threading.enumerate()))
+    wait_for(lambda: not any(thread.name == "keys" for thread in threading.enumerate()))
 
 
 def test_the_service_is_unavailable_without_any_key(issuer: Issuer, clock: Callable[[float], None]) -> None:
@@ -307,10 +308,3 @@ def refuses(check: Verifier) -> bool:
     except Unauthenticated:
         return True
     return False
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

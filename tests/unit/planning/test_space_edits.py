@@ -30,7 +30,6 @@ from service.trials.models import DesignerState
 from service.trials.tell import add_trial, finish
 from service.workers import compute
 from tests.factories.domain import (
-    PATIENCE,
     SECONDS,
     ScriptedAlgorithm,
     ask,
@@ -41,6 +40,7 @@ from tests.factories.domain import (
     study_name,
     tell,
 )
+from tests.factories.patience import PATIENCE
 
 X = {"name": "x", "type": "float", "min": 0.0, "max": 1.0, "default": 0.5}
 N = {"name": "n", "type": "int", "min": 1, "max": 16, "default": 4}

@@ -23,6 +23,7 @@ from service.replay.interference import Quiet
 from service.replay.replay_record import Contestant, Run
 from service.replay.run import Terms, contestants, replay
 from service.replay.subject import Subject
+from tests.factories.patience import PATIENCE
 
 RANDOM = Contestant("random", "none")
 TERMS = Terms(budget=12, start=4)
@@ -332,15 +333,15 @@ def test_a_killed_replay_leaves_no_process(tmp_path: Path, programs_start: None)
     workers = psutil.Process(process.pid).children(recursive=True)
     assert len(workers) >= 2
     process.kill()
-    process.communicate(timeout=120)
-    assert psutil.wait_procs(workers, timeout=120)[1] == []
+    process.communicate(timeout=PATIENCE)
+    assert psutil.wait_procs(workers, timeout=PATIENCE)[1] == []
 
 
 def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path, programs_start: None) -> None:
     process = long_replay(tmp_path)
     runs = tmp_path / "runs.jsonl"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert "of 401 runs are kept. The same command continues" in out
     kept = runs.read_text().splitlines()

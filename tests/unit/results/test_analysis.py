@@ -16,7 +16,8 @@ from service.studies.change import changing
 from service.studies.models import StudySummary, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from tests.factories.domain import PATIENCE, ask, make_principal, make_spec, study_name, tell
+from tests.factories.domain import ask, make_principal, make_spec, study_name, tell
+from tests.factories.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,6 +17,7 @@ from service.tenancy.principal import Principal
 from service.trials.ask import ask as ask_trials
 from service.trials.tell import stop_trial
 from tests.factories.domain import make_execution, make_spec, study_name
+from tests.factories.patience import PATIENCE
 
 
 async def in_thread(call: Callable[[], object]) -> object:
@@ -161,11 +162,11 @@ async def test_a_connection_that_does_not_answer_is_made_again(
         assert listening.is_connected
         flows.clear()
         # The round trip fails: everybody is to read.
-        assert await subscription.wait(60)
+        assert await subscription.wait(PATIENCE)
         assert not listening.is_connected
         flows.set()
         while not listening.is_connected:
-            assert await subscription.wait(60)
+            assert await subscription.wait(PATIENCE)
         await in_thread(lambda: create_study(principal, study_name(), make_spec(execution=make_execution())))
         assert await notified(subscription)
     await listening.close()

@@ -43,7 +43,8 @@ from service.tenancy.principal import Principal
 from service.tenancy.protection import tables
 from tests.factories.domain import make_execution, make_principal, make_spec
 from tests.factories.furnished import AGENT, SECRET, STUDY, Furnished, as_owner, furnish, register_agent
-from tests.factories.grpc_service import PATIENCE, spec
+from tests.factories.grpc_service import spec
+from tests.factories.patience import PATIENCE
 
 # What is about the caller's own tenant, or about nothing that a tenant owns: it may answer, and must tell nothing of
 # the other one. Everything else must be refused.

@@ -18,9 +18,9 @@ from service.tenancy.principal import Principal
 from service.trials import presence
 from service.trials.ask import ask as ask_trials
 from service.workers import compute, losses
-from tests.factories.domain import PATIENCE, computing, make_spec, study_name
+from tests.factories.domain import computing, make_spec, study_name
 from tests.factories.operations import row, silent_for
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 
 pytestmark = pytest.mark.usefixtures("enqueued")
 
@@ -126,7 +126,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_operation_back_at_once(
     with computing(asked.operation.id):
         enqueued.clear()
         compute.begin_stop()
-        wait_for(lambda: row(asked).state == "PENDING", PATIENCE, "it is given back")
+        wait_for(lambda: row(asked).state == "PENDING", "it is given back")
         assert enqueued == [str(asked.operation.id)]
     # It was ready before another worker took it.
     assert (row(asked).state, row(asked).attempt, row(asked).losses) == ("SUCCEEDED", 1, 0)
@@ -137,7 +137,7 @@ def test_the_result_of_a_stopped_worker_is_dropped_where_another_has_begun(princ
     asked = ask_trials(principal, study)
     with computing(asked.operation.id):
         compute.begin_stop()
-        wait_for(lambda: row(asked).state == "PENDING", PATIENCE, "it is given back")
+        wait_for(lambda: row(asked).state == "PENDING", "it is given back")
         second = compute._claim(asked.operation.id)
         assert second is not None
     assert (row(asked).state, row(asked).attempt) == ("RUNNING", 2)

@@ -20,9 +20,9 @@ from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.tell import complete_trial
 from service.workers import compute, sweep
-from tests.factories.domain import PATIENCE, ScriptedAlgorithm, computing, make_execution, make_spec, study_name
+from tests.factories.domain import ScriptedAlgorithm, computing, make_execution, make_spec, study_name
 from tests.factories.operations import row, silent_for
-from tests.factories.service import wait_for
+from tests.factories.patience import wait_for
 
 pytestmark = pytest.mark.usefixtures("enqueued")
 
@@ -168,7 +168,7 @@ def test_a_worker_that_beats_again_is_running_again(principal: Principal, study:
     asked = ask_trials(principal, study)
     with computing(asked.operation.id):
         silent_for(asked, 20, state="STALE")
-        wait_for(lambda: row(asked).state == "RUNNING", PATIENCE, "it has beaten")
+        wait_for(lambda: row(asked).state == "RUNNING", "it has beaten")
     assert row(asked).state == "SUCCEEDED"
 
 

@@ -22,7 +22,8 @@ from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.tell import complete_trial
 from service.workers import compute
-from tests.factories.domain import PATIENCE, make_spec, study_name
+from tests.factories.domain import make_spec, study_name
+from tests.factories.patience import PATIENCE
 
 CLIENTS, ROUNDS = 4, 3
 

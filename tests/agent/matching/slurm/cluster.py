@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.agent.matching.conftest import until
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.slurm import Slurm
 
 SOURCES = Path(__file__).parents[4] / "deploy" / "slurm"
@@ -41,7 +41,9 @@ class Cluster:
     def run(self, *argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a program of Slurm, which must succeed within a bounded time."""
         env = {**os.environ, "SLURM_CONF": str(self.slurm.configuration), **environment}
-        done = subprocess.run(argv, env=env, cwd=self.folder, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            argv, env=env, cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
         assert done.returncode == 0, done.stderr
         return done
 
@@ -58,5 +60,5 @@ class Cluster:
 
 def settings(out: Path, runs: int = 1) -> dict[str, str]:
     """Return the settings that the jobs had after this many runs."""
-    until(lambda: out.exists() and out.read_text().split().count("run") == runs)
+    wait_for(lambda: out.exists() and out.read_text().split().count("run") == runs)
     return dict(line.split("=", 1) for line in out.read_text().splitlines() if "=" in line)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.agent.far_side import FarSide
-from tests.agent.matching.conftest import POLICY, Matching, until
+from tests.agent.matching.conftest import POLICY, Matching
 from tests.agent.matching.slurm.cluster import SOURCES, Cluster, settings
+from tests.factories.patience import wait_for
 from trimtab_agent._gen import matching_pb2
 
 
@@ -156,7 +157,7 @@ def test_jobs_that_fail_or_are_cancelled(cluster: Cluster, matching: Matching) -
     matching.start()
     cluster.run("sbatch", "--output=/dev/null", "--wrap=exit 3")
     job = cluster.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600").stdout.strip()
-    until(lambda: cluster.slurm.jobs()[job][0] == "RUNNING")
+    wait_for(lambda: cluster.slurm.jobs()[job][0] == "RUNNING")
     cluster.slurm.run("scancel", job)
     ends = {report.end for report in matching.reported(2)}
     assert ends == {matching_pb2.JOB_END_FAILED, matching_pb2.JOB_END_CANCELLED}
@@ -167,7 +168,7 @@ def test_a_job_that_ends_while_the_agent_is_away(cluster: Cluster, matching: Mat
     job, _ = cluster.sbatch(out)
     matching.agent.kill()
     settings(out)
-    until(lambda: cluster.slurm.jobs()[job][0] == "COMPLETED")
+    wait_for(lambda: cluster.slurm.jobs()[job][0] == "COMPLETED")
     matching.start()
     assert matching.reported()[0].job_id == job
 

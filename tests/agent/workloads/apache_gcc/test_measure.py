@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import wait_until
 from tests.agent.workloads.apache_gcc.httpd import WORKLOAD, outliving, run_measure, running
 from tests.agent.workloads.shared import module_of, run
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
 from tests.factories.service import require_program
 
@@ -256,8 +256,8 @@ def test_reports_of_perf() -> None:
 def loaded(built: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """measure.py while the server is under load."""
     process = subprocess.Popen([sys.executable, WORKLOAD / "measure.py", built, "all"], cwd=tmp_path)
-    wait_until((tmp_path / "httpd.pid").exists)
-    wait_until(lambda: len(running(built / "httpd")) >= 3)
+    wait_for((tmp_path / "httpd.pid").exists)
+    wait_for(lambda: len(running(built / "httpd")) >= 3)
     yield process
     process.kill()
     process.wait()
@@ -267,5 +267,5 @@ def loaded(built: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
 def test_a_stopped_measurement_leaves_no_process(built: Path, loaded: "subprocess.Popen[bytes]", number: int) -> None:
     assert outliving(built / "httpd") == []
     loaded.send_signal(number)
-    loaded.wait(60)
-    wait_until(lambda: not running(built / "httpd"))
+    loaded.wait(PATIENCE)
+    wait_for(lambda: not running(built / "httpd"))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.conftest import processes_of, wait_until
+from tests.agent.conftest import processes_of
 from tests.agent.workloads.apache_gcc.httpd import QUICK, WORKLOAD, copy, running
 from tests.agent.workloads.shared import metrics_in, module_of, run, try_trial
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.slurm import Slurm
 
 measure, build = module_of(WORKLOAD, "measure"), module_of(WORKLOAD, "build")
@@ -119,10 +120,10 @@ def test_nothing_is_left_by_a_killed_supervisor(workload: Path, state: Path, bui
     program = [sys.executable, "-m", "trimtab_agent.main", "try", "apache-gcc", "--components", str(workload)]
     arguments = ["--state-dir", str(state), "--application", "all", "--set", QUICK]
     with subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, text=True) as trying:
-        wait_until(lambda: len(running(built / "httpd")) >= 3)
+        wait_for(lambda: len(running(built / "httpd")) >= 3)
         [pid] = (state / "tries").glob("*/pid")
         os.kill(int(pid.read_text().split()[0]), signal.SIGKILL)
-        printed = trying.communicate(timeout=120)[0]
+        printed = trying.communicate(timeout=PATIENCE)[0]
     assert "the trial's supervisor process was killed" in printed
-    wait_until(lambda: not running(built / "httpd"))
-    wait_until(lambda: not processes_of(state))
+    wait_for(lambda: not running(built / "httpd"))
+    wait_for(lambda: not processes_of(state))

@@ -11,8 +11,8 @@ import psutil
 
 from tests.agent.workloads.burst_buffer.place import Place, daemon_of
 from tests.agent.workloads.shared import run
+from tests.factories.patience import wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import wait_for
 
 CLIENTS = 2
 
@@ -34,7 +34,7 @@ def namespaces() -> Iterator[tuple[Host, list[Host]]]:
             ending.callback(holder.wait)
             ending.callback(holder.kill)
             # unshare becomes sleep after it has made the namespace
-            wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n", 120, "a namespace")
+            wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n", "a namespace")
             return Host(["nsenter", "--net", "--target", str(holder.pid)], address)
 
         node = host()
@@ -87,7 +87,7 @@ class DataNode:
         for process in self.processes:
             if process.is_running():
                 process.kill()
-        wait_for(lambda: not any(alive(process) for process in self.processes), 120, "the data node has ended")
+        wait_for(lambda: not any(alive(process) for process in self.processes), "the data node has ended")
 
     @property
     def guardian(self) -> psutil.Process:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.agent.workloads.burst_buffer.place import Place, daemon_of, ready
 from tests.agent.workloads.shared import compile_c, run
+from tests.factories.patience import PATIENCE
 
 HOLES = """
 set -e
@@ -199,7 +200,7 @@ def test_the_space_of_deleted_files_is_released(place: Place) -> None:
     assert [name for name in held if name.endswith("(deleted)") and str(place.target) in name] == [
         f"{place.target}/kept (deleted)"
     ]
-    _, reported = process.communicate("go on\n", timeout=120)
+    _, reported = process.communicate("go on\n", timeout=PATIENCE)
     assert (process.returncode, reported) == (0, "")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.agent.workloads.burst_buffer.place import SMALL, Place, children, daemon_of, ready
 from tests.agent.workloads.shared import MIB, run
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 UNFINISHED = """
 import os, sys
@@ -77,7 +77,7 @@ def test_applications_go_on_without_a_killed_daemon(place: Place) -> None:
     process = place.start(ORPHANED, options=["--latency", "100000"])
     assert ready(process)
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    _, reported = process.communicate("go on\n", timeout=120)
+    _, reported = process.communicate("go on\n", timeout=PATIENCE)
     assert process.returncode == 3, reported  # the command's own was 0
     assert "Traceback" not in reported
     assert "the daemon was killed" in reported
@@ -99,7 +99,7 @@ def test_closed_files_are_recovered_after_guardian_and_daemon_were_killed(place:
     daemon = daemon_of(place.guardian)
     for pid, number in ((daemon, signal.SIGSTOP), (place.guardian, signal.SIGKILL), (daemon, signal.SIGKILL)):
         os.kill(pid, number)
-    _, reported = process.communicate("go on\n", timeout=120)
+    _, reported = process.communicate("go on\n", timeout=PATIENCE)
     assert process.returncode == 0, reported
     assert "cannot be used until burst recover has been run" in reported
     away = place.target.rename(place.folder / "away")  # as if it were not mounted
@@ -121,7 +121,7 @@ def test_files_that_a_program_has_left_open_are_on_the_file_level_after_its_end(
     for pid in (daemon_of(place.guardian), place.guardian):
         os.kill(pid, signal.SIGKILL)
     recovery = [place.built / "burst", "recover", "--buffer", place.buffer]
-    wait_for(lambda: run(recovery).returncode == 0, 120, "recovered")
+    wait_for(lambda: run(recovery).returncode == 0, "recovered")
     assert (place.target / "file").read_bytes() == b"kept" * 50_000
 
 
@@ -149,9 +149,9 @@ def test_files_that_an_executed_program_inherits_are_on_the_file_level(place: Pl
     assert ready(process)
     for pid in (daemon_of(place.guardian), place.guardian):
         os.kill(pid, signal.SIGKILL)
-    process.communicate("end\n", timeout=120)
+    process.communicate("end\n", timeout=PATIENCE)
     recovery = [place.built / "burst", "recover", "--buffer", place.buffer]
-    wait_for(lambda: run(recovery).returncode == 0, 120, "recovered")
+    wait_for(lambda: run(recovery).returncode == 0, "recovered")
     assert (place.target / "file").read_bytes() == b"kept" * 50_000
 
 
@@ -172,9 +172,9 @@ def test_stop_does_not_take_another_process_for_a_killed_guardian(place: Place) 
         command = list(map(str, [place.built / "burst", "stop", "--buffer", place.buffer]))
         with subprocess.Popen(command) as stopping:
             # If the daemon ended before stop looks for it, nothing would run any more.
-            wait_for(lambda: waits_for_a_lock(stopping.pid), 120, "stop waits for the daemon")
+            wait_for(lambda: waits_for_a_lock(stopping.pid), "stop waits for the daemon")
             daemon.resume()
-            assert stopping.wait(120) == 0
+            assert stopping.wait(PATIENCE) == 0
         assert another.poll() is None
         another.kill()
     assert (place.target / "file").read_bytes() == b"kept"
@@ -185,7 +185,7 @@ def test_a_daemon_without_its_guardian_brings_all_to_the_directory(place: Place)
     script = "import os, sys; os.write(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), bytes(5 << 20))"
     assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
     os.kill(place.guardian, signal.SIGKILL)
-    wait_for(lambda: not (place.buffer / "journal").exists(), 120, "the daemon ends")
+    wait_for(lambda: not (place.buffer / "journal").exists(), "the daemon ends")
     assert not any((place.target / "file").read_bytes())
     assert (place.target / "file").stat().st_size == 5 * MIB
 
@@ -225,7 +225,7 @@ def test_fsync_does_not_acknowledge_data_that_others_have_lost(place: Place, way
     process = place.start(SHARED_FILE, way, options=slow)
     assert ready(process)
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    _, reported = process.communicate("go on\n", timeout=120)
+    _, reported = process.communicate("go on\n", timeout=PATIENCE)
     assert process.returncode == 3, reported
     assert "Traceback" not in reported
     assert (place.target / "file").read_bytes() == b"again"
@@ -247,8 +247,8 @@ def test_a_file_that_lost_nothing_is_written_on(place: Place) -> None:
     assert ready(process)
     daemon = daemon_of(process.pid)
     os.kill(daemon, signal.SIGKILL)
-    wait_for(lambda: daemon not in children(process.pid), 120, "the daemon is gone")
-    _, reported = process.communicate("go on\n", timeout=120)
+    wait_for(lambda: daemon not in children(process.pid), "the daemon is gone")
+    _, reported = process.communicate("go on\n", timeout=PATIENCE)
     assert "Traceback" not in reported
     assert (place.target / "file").read_bytes() == b"synced and more"
 
@@ -269,11 +269,11 @@ def test_an_application_goes_on_with_a_daemon_that_is_started_later(place: Place
     assert ready(process)
     first = place.guardian
     os.kill(daemon_of(first), signal.SIGKILL)
-    wait_for(lambda: not (place.buffer / "journal").exists(), 120, "what was there is recovered")
-    wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), 120, "the guardian ends")
+    wait_for(lambda: not (place.buffer / "journal").exists(), "what was there is recovered")
+    wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), "the guardian ends")
     place.start_for_a_job()
     assert run([sys.executable, "-ISc", SECOND, place.target], **names).returncode == 0
-    _, reported = process.communicate("go on\n", timeout=120)
+    _, reported = process.communicate("go on\n", timeout=PATIENCE)
     assert (process.returncode, reported) == (0, "")
     assert run([place.built / "burst", "stop", "--buffer", place.buffer]).returncode == 0
     assert (place.target / "file").read_bytes() == b"synced and more"
@@ -299,7 +299,7 @@ def test_no_acknowledged_fsync_is_lost(place: Place, moment: int) -> None:
     for _ in range(moment):
         acknowledged = int(process.stdout.readline())
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    printed, _ = process.communicate(timeout=120)
+    printed, _ = process.communicate(timeout=PATIENCE)
     acknowledged = int(printed.split()[-1]) if printed.split() else acknowledged
     content = (place.target / "file").read_bytes()
     for number in range(max(0, acknowledged - 99), acknowledged + 1):

@@ -14,8 +14,8 @@ import pytest
 from tests.agent.workloads.burst_buffer.hosts import CLIENTS, DataNode, Host, alive, hosts
 from tests.agent.workloads.burst_buffer.place import SMALL, Place, ready
 from tests.agent.workloads.shared import MIB, run
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.ports import free_port
-from tests.factories.service import wait_for
 
 PYTHON = [sys.executable, "-ISc"]
 SLOW = ["--latency", 200000]
@@ -59,7 +59,7 @@ def test_a_second_client_reads_what_the_first_has_written(node: DataNode) -> Non
         assert (done.returncode, done.stdout.strip(), done.stderr) == (0, CONTENT, "")
     # when a client's command has ended, all is in the directory
     assert hashlib.sha256(file.read_bytes()).hexdigest() == CONTENT
-    writer.communicate("end\n", timeout=120)
+    writer.communicate("end\n", timeout=PATIENCE)
     assert writer.returncode == 0
     node.stop()
 
@@ -89,7 +89,7 @@ def test_clients_write_to_one_file_at_the_same_time(node: DataNode) -> None:
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
-        _, reported = writer.communicate(timeout=240)
+        _, reported = writer.communicate(timeout=PATIENCE)
         assert (writer.returncode, reported) == (0, "")
     pages = (node.place.target / "pages").read_bytes()
     assert [int(pages[page * 4096 : page * 4096 + 4096]) for page in range(2000)] == list(range(2000))
@@ -106,7 +106,7 @@ def test_threads_and_processes_of_all_clients_share_the_node(node: DataNode) -> 
         folder.mkdir()
         running.append(node.popen(client, node.place.built / "exercise", folder, client + 1))
     for process in running:
-        _, reported = process.communicate(timeout=480)
+        _, reported = process.communicate(timeout=PATIENCE)
         assert (process.returncode, reported) == (0, "")
     node.stop()
 
@@ -150,7 +150,7 @@ def test_a_killed_data_node_loses_nothing_that_was_closed(node: DataNode, guardi
         node.guardian.kill()
     node.daemon.kill()
     # without a guardian the next start recovers the file level
-    wait_for(lambda: not alive(node.guardian) and not alive(node.daemon), 120, "both have ended")
+    wait_for(lambda: not alive(node.guardian) and not alive(node.daemon), "both have ended")
     assert (node.place.buffer / "journal").exists() == guardian
     assert client.stdin
     client.stdin.write("go on\n")
@@ -159,7 +159,7 @@ def test_a_killed_data_node_loses_nothing_that_was_closed(node: DataNode, guardi
     done = node.run(1, "true")
     assert (done.returncode, "cannot reach the data node" in done.stderr) == (3, True)
     node.start()
-    _, reported = client.communicate("go on\n", timeout=120)
+    _, reported = client.communicate("go on\n", timeout=PATIENCE)
     assert client.returncode == 3, reported
     assert "Traceback" not in reported
     assert "was started again; data that was not synced may be lost" in reported
@@ -196,7 +196,7 @@ def test_files_that_other_clients_rename_or_delete(node: DataNode) -> None:
         'cd "$0"; mv moved new; printf new | dd of=new conv=notrunc status=none; ln linked other; rm linked deleted'
     )
     assert node.run(1, "sh", "-c", change, node.place.target).returncode == 0
-    printed, reported = first.communicate("go on\n", timeout=120)
+    printed, reported = first.communicate("go on\n", timeout=PATIENCE)
     assert (first.returncode, printed, reported) == (0, f"{errno.ESTALE}\n", "")
     node.stop()
     assert (node.place.target / "new").read_text() == "new"
@@ -246,7 +246,7 @@ ATTACH, READ_OPERATION, OTHER_FILE = 1, 2, -5003
 
 def greet(node: DataNode, token: bytes) -> tuple[socket.socket, int]:
     """Connect on this host; return the connection and the data node's answer to a token."""
-    connection = socket.create_connection(("127.0.0.1", node.port), 60)
+    connection = socket.create_connection(("127.0.0.1", node.port), PATIENCE)
     connection.sendall(MAGIC + token)
     return connection, struct.unpack("=qQ", connection.recv(16, socket.MSG_WAITALL))[0]
 
@@ -273,7 +273,7 @@ def test_strangers_are_refused_and_bounded(local: DataNode) -> None:
         connection, answer = greet(local, wrong)
         assert answer == -errno.EACCES
         assert connection.recv(1) == b""
-    silent = [socket.create_connection(("127.0.0.1", local.port), 60) for _ in range(40)]
+    silent = [socket.create_connection(("127.0.0.1", local.port), PATIENCE) for _ in range(40)]
     done = local.run(0, "true")
     while done.returncode:  # it waits as long as it takes to connect; the machine may be busy
         assert "Connection timed out" in done.stderr or "temporarily unavailable" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent.workloads.burst_buffer.place import Place, daemon_of, ready
 from tests.agent.workloads.shared import run
-from tests.factories.service import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 
 
 def in_the_way(place: Place, directory: Path) -> str | None:
@@ -44,9 +44,9 @@ def test_two_buffers_of_one_directory(place: Place) -> None:
     assert in_the_way(place, place.folder) == f"a directory below {place.folder} is buffered by process {process.pid}"
     assert in_the_way(place, beside) is None
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    wait_for(lambda: not (place.buffer / "journal").exists(), 120, "the guardian has recovered all")
+    wait_for(lambda: not (place.buffer / "journal").exists(), "the guardian has recovered all")
     assert in_the_way(place, below) == who
-    process.communicate("end\n", timeout=120)
+    process.communicate("end\n", timeout=PATIENCE)
     assert process.returncode == 3
     assert in_the_way(place, place.target) is None
 
@@ -61,7 +61,7 @@ def test_recovery_waits_until_no_other_buffer_has_the_directory(place: Place) ->
         os.kill(pid, number)
     recovery = [str(place.built / "burst"), "recover", "--buffer", str(place.buffer)]
     other = [place.built / "burst", "run", "--buffer", place.folder / "other", place.target]
-    wait_for(lambda: run([*other, "true"]).returncode == 0, 120, "the daemon is gone")
+    wait_for(lambda: run([*other, "true"]).returncode == 0, "the daemon is gone")
     done = run([*other, *recovery])
     assert (done.returncode, " is buffered by process " in done.stderr) == (3, True)
     assert (place.buffer / "journal").exists()

@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.factories.service import lack, require_program, wait_for
+from tests.factories.patience import wait_for
+from tests.factories.service import lack, require_program
 from tests.factories.slurm import Slurm, slurm_cluster
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
@@ -26,8 +27,6 @@ from trimtab_agent.runners.slurm_states import refusal
 
 SOURCES = Path(__file__).parents[4] / "agents" / "workloads" / "burst-buffer" / "slurm"
 MIB = 1 << 20
-SECONDS = 240
-"""How long a test waits for a step of a job. Slurm needs a minute for some steps when the machine is busy."""
 SMALL = "ram-cache-size=16 flash-cache-size=16"
 
 WRITE = """
@@ -100,8 +99,8 @@ class Place:
 
     def ended(self, job: str, state: str) -> None:
         """Wait until a job has ended in this state, and nothing of its buffer is left."""
-        wait_for(lambda: self.said(job, "%T") == state, SECONDS, f"job {job} is {state}: {self.slurm.logs()}")
-        wait_for(lambda: not self.left(job), SECONDS, f"nothing is left of job {job}: {self.left(job)}")
+        wait_for(lambda: self.said(job, "%T") == state, lambda: f"job {job} is {state}: {self.slurm.logs()}")
+        wait_for(lambda: not self.left(job), lambda: f"nothing is left of job {job}: {self.left(job)}")
 
     def left(self, job: str) -> list[object]:
         """Return the files and processes of a job's buffer."""
@@ -122,7 +121,7 @@ class Place:
         if jobs:
             self.slurm.run("scancel", "--hurry", *jobs)
             with suppress(AssertionError):
-                wait_for(lambda: not self.slurm.run("squeue", "-h"), 60, "no job is left")
+                wait_for(lambda: not self.slurm.run("squeue", "-h"), "no job is left")
         for path in self.buffers.glob("*"):
             self.kill(path.name)
             shutil.rmtree(path)
@@ -201,7 +200,7 @@ def test_a_job_has_a_buffer_of_its_own(place: Place) -> None:
         f"until [ -e {seen} ]; do sleep 0.1; done",
         keys=f"{SMALL} worker-threads=3",
     )
-    wait_for(lambda: "journal" in place.output(job), SECONDS, f"the job has written: {place.slurm.logs()}")
+    wait_for(lambda: "journal" in place.output(job), lambda: f"the job has written: {place.slurm.logs()}")
     running = place.processes(job)
     assert running
     assert {process.username() for process in running} == {place.user}
@@ -229,8 +228,8 @@ def test_the_shipped_component_has_its_buffer_from_slurm(place: Place, tmp_path:
     command = [{"16": "2"}.get(item, item) for item in spec.command]
     seen = place.scratch / "trial-seen"
     job = place.submitted(*spec.directives, shlex.join(command), f"until [ -e {seen} ]; do sleep 0.1; done")
-    wait_for(lambda: '"bytes"' in place.output(job), SECONDS, f"the application has ended: {place.slurm.logs()}")
-    wait_for((work / "report").exists, SECONDS, "burst has reported")
+    wait_for(lambda: '"bytes"' in place.output(job), lambda: f"the application has ended: {place.slurm.logs()}")
+    wait_for((work / "report").exists, "burst has reported")
     expected = {name: parameter.default for name, parameter in component.parameters.items()} | values
     wanted = {f"--{name}={value}" for name, value in expected.items()}
     running = place.processes(job)
@@ -246,7 +245,7 @@ def test_the_shipped_component_has_its_buffer_from_slurm(place: Place, tmp_path:
 def test_the_directory_has_all_that_a_cancelled_job_has_written(place: Place) -> None:
     directory = place.directory("cancelled")
     job = place.write(directory, "sleep 60")
-    wait_for(lambda: "written" in place.output(job), SECONDS, "the job has written")
+    wait_for(lambda: "written" in place.output(job), "the job has written")
     place.slurm.run("scancel", job)
     place.ended(job, "CANCELLED")
     assert digest((directory / "data").read_bytes()) == CONTENT
@@ -265,10 +264,10 @@ def test_jobs_with_one_directory_run_one_after_the_other(place: Place) -> None:
     (place.state / "99999.wanted").write_text(f"{inner}\n")
     mine = [f"echo begin >>{order}", f"until [ -e {gate} ]; do sleep 0.1; done", f"echo end >>{order}"]
     jobs = [place.write(outer, *mine)]
-    wait_for(order.exists, SECONDS, f"the first job runs: {place.slurm.logs()}")
+    wait_for(order.exists, lambda: f"the first job runs: {place.slurm.logs()}")
     jobs += [place.write(inner, *mine), place.write(inner, *mine), place.write(outer, *mine)]
     waiting = place.write(inner, f"echo never >>{order}")
-    wait_for((place.state / f"{waiting}.waiting").exists, SECONDS, "the last job waits")
+    wait_for((place.state / f"{waiting}.waiting").exists, "the last job waits")
     place.slurm.run("scancel", waiting)
     place.ended(waiting, "CANCELLED")
     gate.touch()
@@ -321,7 +320,7 @@ def test_a_job_shows_why_it_cannot_get_its_buffer(place: Place) -> None:
     place.ended(job, "CANCELLED")
     about = place.slurm.run("scontrol", "show", "job", job)
     assert "AdminComment=burst: cannot reserve --flash-cache-size, 1048576 MiB, in " in about
-    wait_for(lambda: "pre_run" in place.said(wide, "%r"), SECONDS, "the other is held")
+    wait_for(lambda: "pre_run" in place.said(wide, "%r"), "the other is held")
     assert "nodes: '2' is not allowed. Use 1" in place.slurm.run("scontrol", "show", "job", wide)
     place.slurm.run("scancel", wide)
     place.ended(wide, "CANCELLED")
@@ -351,7 +350,7 @@ def test_prolog_recovers_the_data_of_a_requeued_job(place: Place) -> None:
     environment = {**os.environ, **{name: str(value) for name, value in names.items()}}
     subprocess.run(writing, env=environment, user=owner.st_uid, check=True)
     place.kill("987654")
-    wait_for(lambda: not place.processes("987654"), SECONDS, "all are gone")
+    wait_for(lambda: not place.processes("987654"), "all are gone")
     assert (own / "journal").exists()
     run("prolog")
     assert digest((directory / "data").read_bytes()) == CONTENT
@@ -366,10 +365,10 @@ def test_the_data_of_a_killed_daemon_is_kept_for_recover(place: Place) -> None:
     directory = place.directory("killed")
     seen = place.scratch / "killed-seen"
     job = place.write(directory, f"until [ -e {seen} ]; do sleep 0.1; done", keys=f"{SMALL} flash-destagers=1")
-    wait_for(lambda: "written" in place.output(job), SECONDS, "the job has written")
+    wait_for(lambda: "written" in place.output(job), "the job has written")
     place.kill(job)
     seen.touch()
-    wait_for(lambda: "recover --buffer" in place.slurm.run("scontrol", "show", "job", job), SECONDS, "it says how")
+    wait_for(lambda: "recover --buffer" in place.slurm.run("scontrol", "show", "job", job), "it says how")
     own = place.buffers / job
     done = subprocess.run([place.burst, "recover", "--buffer", own], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,6 +12,7 @@ import pytest
 
 from tests.agent.workloads.shared import compile_c, run
 from tests.agent.workloads.small_read_optimizer.preload import SOURCES
+from tests.factories.patience import PATIENCE
 
 
 def test_answers_are_late(built: Path, mounts: None, tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_servers_of_one_folder_share_a_line(built: Path, mounts: None, tmp_path:
         direction = ["-x"] if number % 2 else []
         command = [*server, *direction, "-N", "1", "-w", "1000000", tmp_path / f"mount{number}" / "data"]
         running.append(subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL))
-    assert [process.wait(120) for process in running] == [0] * 4
+    assert [process.wait(PATIENCE) for process in running] == [0] * 4
     assert time.monotonic() - begun >= 0.4
 
 

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from tests.agent.workloads.shared import WORKLOADS, compile_c
+from tests.factories.patience import PATIENCE
 
 WORKLOAD = WORKLOADS / "web-proxy"
 SOURCES = WORKLOAD / "src"
@@ -27,7 +28,7 @@ def page(built: Path, number: int, form: str = "raw") -> bytes:
 
 def fetch(port: int, number: int, form: str = "raw") -> bytes:
     """Request a page in a form, check the answer's headers, and return the page's plain text."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request("GET", f"/{number}.html", headers={"Accept-Encoding": "gzip" if form == "gzip" else "identity"})
     answer = connection.getresponse()
     body = answer.read()
@@ -40,7 +41,7 @@ def fetch(port: int, number: int, form: str = "raw") -> bytes:
 
 def talk(port: int, request: bytes) -> bytes:
     """Send bytes, close this direction, and return everything that comes back."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
         with connection.makefile("rb") as answers:
