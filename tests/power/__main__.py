@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import fcntl
 import importlib.util
 import json
 import os
@@ -162,6 +163,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--again", action="store_true", help="run the survivors again, for instance with new tests")
     options = parser.parse_args(arguments)
     FOLDER.mkdir(parents=True, exist_ok=True)
+    # SIGTERM ends the tests of the present mutant, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    lock = (FOLDER / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     end = time.monotonic() + 60 * options.minutes
     unusable: set[str] = set()
     while True:
