@@ -17,7 +17,6 @@ For example:
 from typing import TYPE_CHECKING
 
 from trimtab import errors
-from trimtab.client import Client
 from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
@@ -42,6 +41,7 @@ from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEd
 from trimtab.trial import Measurement, Note, Trial, TrialState
 
 if TYPE_CHECKING:
+    from trimtab.client import Client
     from trimtab.study import Study
 
     __version__: str
@@ -101,11 +101,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Return `Study` or `__version__`, whose modules are imported at the first use."""
+    """Return `Client`, `Study` or `__version__`. Their modules, and gRPC with them, are imported at the first use."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("trimtab")
+    if name == "Client":
+        from trimtab.client import Client
+
+        return Client
     if name == "Study":
         from trimtab.study import Study
 

@@ -2,27 +2,37 @@
 
 import os
 import socket
+import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from trimtab._gen import identity_pb2 as identity_pb
+from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.connection import login
+from trimtab._internal.connection.transport import Transport
+from trimtab._internal.logger import Logger
+from trimtab._internal.messages.agents import from_agent, from_best_settings
+from trimtab._internal.messages.identity import from_api_token, from_audit_entry, from_identity
+from trimtab._internal.messages.spec import from_spec, to_spec
+from trimtab._internal.messages.status import to_study_states
+from trimtab._internal.study.held_trials import HeldTrials
 from trimtab.context import Observed, context_variables
-from trimtab.errors import InvalidInput, JsonValue
+from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
+from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
 from trimtab.spec import Execution, JobMetadata, Placement, StudySpec, StudyState
+from trimtab.study import Study
 
-if TYPE_CHECKING:
-    from trimtab._gen import tuning_pb2 as pb
-    from trimtab.matching import Matching
-    from trimtab.study import Study
+logger = Logger("trimtab")
 
+PAGE_SIZE = 200
 _NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -65,16 +75,11 @@ class Client:
         client_id: str | None = None,
         retry_seconds: float = 120.0,
     ) -> None:
-        # Importing gRPC takes 0.1 s. Only programs that connect pay for it.
-        from trimtab._internal.client.agents import AgentCalls
-        from trimtab._internal.client.identity import IdentityCalls
-        from trimtab._internal.client.studies import StudyCalls
-        from trimtab._internal.connection.transport import Transport
-
         self._transport = Transport(login.find(address, token, tenant, ca, plaintext=plaintext), retry_seconds)
-        self._studies = StudyCalls(self._transport)
-        self._agents = AgentCalls(self._transport)
-        self._identity = IdentityCalls(self._transport)
+        self._stub = self._transport.stub
+        self._identity = self._transport.identity
+        self._held: dict[tuple[str, str], HeldTrials] = {}
+        self._held_guard = threading.Lock()
         self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     @property
@@ -83,10 +88,8 @@ class Client:
         return str(self._transport.address)
 
     @property
-    def matching(self) -> "Matching":
+    def matching(self) -> Matching:
         """Application matching: records of tuned applications, and the record that a job resembles most."""
-        from trimtab.matching import Matching
-
         return Matching(self._transport)
 
     def close(self) -> None:
@@ -133,7 +136,7 @@ class Client:
         context: Observed = (),
         load_if_exists: bool = False,
         client_id: str | None = None,
-    ) -> "Study":
+    ) -> Study:
         """Create a study and return it.
 
         Without a `component` you measure its trials yourself (ask/tell). With one, agents run the trials.
@@ -241,9 +244,17 @@ class Client:
 
     def create_from_spec(
         self, name: str, spec: StudySpec, *, load_if_exists: bool = False, client_id: str | None = None
-    ) -> "Study":
+    ) -> Study:
         """Create a study from its whole specification, such as that of a study file. Raises as `create_study`."""
-        return self._study(self._studies.create(name, spec, load_if_exists), client_id)
+        request = pb.CreateStudyRequest(
+            name=name, spec=to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
+        )
+        study = self._study(self._transport.call(self._stub.CreateStudy, request), client_id)
+        if load_if_exists and (differences := spec.differences(study.spec)):
+            logger.warning(
+                "the study exists and keeps its own settings", study=name, differences="; ".join(differences)
+            )
+        return study
 
     def parse_study_file(self, text: str, *, name: str = "") -> tuple[str | None, StudySpec]:
         """Parse a study file; return its name (None without one) and its specification. Nothing is created.
@@ -258,15 +269,18 @@ class Client:
             InvalidInput: the text is not a study file; `data` has the field and, where it is known, the line.
             NotFound: no agent offers the component.
         """
-        return self._studies.parse_file(text, name)
+        request = pb.ParseStudyFileRequest(text=text, name=name)
+        answer = self._transport.call(self._stub.ParseStudyFile, request)
+        return answer.name or None, from_spec(answer.spec)
 
-    def get_study(self, name: str, *, client_id: str | None = None) -> "Study":
+    def get_study(self, name: str, *, client_id: str | None = None) -> Study:
         """Return the study of this name. Raises NotFound."""
-        return self._study(self._studies.get(name), client_id)
+        request = pb.GetStudyRequest(name=name)
+        return self._study(self._transport.call(self._stub.GetStudy, request), client_id)
 
     def list_studies(
         self, *, states: Sequence[StudyState | str] = (), name_prefix: str = "", component: str = ""
-    ) -> "list[Study]":
+    ) -> list[Study]:
         """Return the studies, newest first.
 
         Args:
@@ -279,15 +293,28 @@ class Client:
             for study in client.list_studies(states=["ACTIVE"]):
                 print(study.name, study.status.finished_count)
         """
-        return [self._study(message, None) for message in self._studies.list(states, name_prefix, component)]
+        request = pb.ListStudiesRequest(
+            page_size=PAGE_SIZE, states=to_study_states(states), name_prefix=name_prefix, component=component
+        )
+        studies: list[Study] = []
+        while True:
+            page = self._transport.call(self._stub.ListStudies, request)
+            studies.extend(self._study(study, None) for study in page.studies)
+            if not page.next_page_token:
+                return studies
+            request.page_token = page.next_page_token
 
     def delete_study(self, name: str) -> None:
         """Delete the study with all its trials. Raises NotFound."""
-        self._studies.delete(name)
+        self._transport.call(self._stub.DeleteStudy, pb.DeleteStudyRequest(name=name))
+        with self._held_guard:
+            for key in [key for key in self._held if key[0] == name]:
+                del self._held[key]
 
     def list_agents(self) -> list[Agent]:
         """Return the registered agents with the components that they offer."""
-        return self._agents.list_agents()
+        answer = self._transport.call(self._stub.ListAgents, pb.ListAgentsRequest())
+        return [from_agent(agent) for agent in answer.agents]
 
     def best_settings(self, component: str) -> list[BestSettings]:
         """Return the best known settings of a component, for each of its applications and objectives.
@@ -297,11 +324,13 @@ class Client:
 
         A study with a proven gain comes before one with a larger gain that is not proven.
         """
-        return self._agents.best_settings(component)
+        request = pb.ListBestSettingsRequest(component=component)
+        answer = self._transport.call(self._stub.ListBestSettings, request)
+        return [from_best_settings(one) for one in answer.settings]
 
     def who_am_i(self) -> Identity:
         """Return the identity of the caller: actor, tenant, role and scopes."""
-        return self._identity.who_am_i()
+        return from_identity(self._transport.call(self._identity.WhoAmI, identity_pb.WhoAmIRequest()))
 
     def create_token(
         self, name: str, scopes: Sequence[str], *, study: str | None = None, days: int = 90
@@ -318,30 +347,47 @@ class Client:
             InvalidInput: a value is not allowed.
             Forbidden: the caller may not create tokens. A caller with an API token needs the scope "admin".
         """
-        return self._identity.create_token(name, scopes, study, days)
+        answer = self._transport.call(
+            self._identity.CreateApiToken,
+            identity_pb.CreateApiTokenRequest(
+                name=name, scopes=scopes, study=study or "", days=days, request_id=uuid.uuid4().hex
+            ),
+        )
+        return from_api_token(answer.token), answer.secret
 
     def list_tokens(self, *, everyone: bool = False) -> list[ApiToken]:
         """Return the caller's valid API tokens, newest first; with `everyone`, all valid tokens of the tenant."""
-        return self._identity.list_tokens(everyone)
+        answer = self._transport.call(self._identity.ListApiTokens, identity_pb.ListApiTokensRequest(everyone=everyone))
+        return [from_api_token(token) for token in answer.tokens]
 
     def revoke_token(self, token: str) -> None:
         """Revoke an API token, given by its id or by the beginning of its secret. Raises NotFound."""
-        self._identity.revoke_token(token)
+        self._transport.call(self._identity.RevokeApiToken, identity_pb.RevokeApiTokenRequest(token=token))
 
     def enrol_agent(self, *, minutes: int = 60) -> str:
         """Return a token that enrols one agent, once, within `minutes`: `trimtab-agent run --enrol-file FILE`."""
-        return self._identity.enrol_agent(minutes)
+        answer = self._transport.call(
+            self._identity.CreateEnrolment, identity_pb.CreateEnrolmentRequest(minutes=minutes)
+        )
+        return answer.secret
 
     def revoke_agent(self, agent_id: str) -> None:
         """Revoke all credentials of an agent. The agent must be enrolled again. Raises NotFound."""
-        self._identity.revoke_agent(agent_id)
+        self._transport.call(self._identity.RevokeAgent, identity_pb.RevokeAgentRequest(agent_id=agent_id))
 
     def revoke_access(self, *, person: str | None = None, session: str | None = None) -> int:
         """Revoke the access of a person, or of one session, at once; return how many API tokens this revoked.
 
         A person who may still sign in at the identity provider gets access again: disable the person there first.
         """
-        return self._identity.revoke_access(person, session)
+        if (person is None) == (session is None):
+            raise InvalidInput.of("person", person, "exactly one of person and session")
+        request = identity_pb.RevokeAccessRequest()
+        if session is not None:
+            request.session = session
+        if person is not None:
+            request.person = person
+        return self._transport.call(self._identity.RevokeAccess, request).tokens
 
     def audit(
         self,
@@ -361,7 +407,17 @@ class Client:
             since: return only changes at or after this time; a time without a zone is in this machine's zone.
             until: return only changes before this time.
         """
-        return self._identity.audit(actor, action, target, since, until)
+        request = identity_pb.ListAuditEntriesRequest(actor=actor, action=action, target=target)
+        if since is not None:
+            request.since.FromDatetime(since.astimezone())
+        if until is not None:
+            request.until.FromDatetime(until.astimezone())
+        while True:
+            answer = self._transport.call(self._identity.ListAuditEntries, request)
+            yield from map(from_audit_entry, answer.entries)
+            if not answer.next_page_token:
+                return
+            request.page_token = answer.next_page_token
 
     def component(self, name: str, digest: str = "") -> Component:
         """Return a component as the agents offer it. Offers of online agents take precedence.
@@ -370,13 +426,33 @@ class Client:
             NotFound: no agent offers it.
             InvalidInput: agents offer different versions, and `digest` does not select one.
         """
-        return self._agents.component(name, digest)
+        agents = self.list_agents()
+        offers = [
+            (agent, component)
+            for agent in agents
+            for component in agent.components
+            if component.name == name and digest in ("", component.digest)
+        ]
+        offers = [offer for offer in offers if offer[0].online] or offers
+        if not offers:
+            known = sorted({component.name for agent in agents for component in agent.components})
+            version = f" with digest {digest}" if digest else ""
+            raise NotFound(
+                "component_not_found",
+                f"No agent offers component {name}{version}; the agents offer: {', '.join(known) or 'nothing'}.",
+                data={"component": name, "offered": [*known]},
+            )
+        digests = sorted({component.digest for _, component in offers})
+        if len(digests) > 1:
+            raise InvalidInput.of("digest", digest, f"one of {', '.join(digests)} (agents offer several versions)")
+        return offers[0][1]
 
-    def _study(self, message: "pb.Study", client_id: str | None) -> "Study":
-        from trimtab.study import Study
-
-        held = self._studies.held(message.name, client_id or self.client_id)
-        return Study(self._transport, held, message)
+    def _study(self, message: pb.Study, client_id: str | None) -> Study:
+        key = (message.name, client_id or self.client_id)
+        with self._held_guard:
+            if key not in self._held:
+                self._held[key] = HeldTrials(self._transport, *key)
+            return Study(self._transport, self._held[key], message)
 
 
 def _policy(policy: Policy | str | None) -> Policy | None:

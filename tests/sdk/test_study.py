@@ -90,7 +90,7 @@ def test_studies_are_listed_over_all_pages(client: trimtab.Client, name: str, mo
     names = {f"{name}-{index}" for index in range(5)}
     for one in names:
         make_study(client, one)
-    monkeypatch.setattr("trimtab._internal.client.studies.PAGE_SIZE", 2)
+    monkeypatch.setattr("trimtab.client.PAGE_SIZE", 2)
     assert {study.name for study in client.list_studies(name_prefix=name)} == names
     client.get_study(f"{name}-3").pause()
     assert [study.name for study in client.list_studies(name_prefix=name, states=["paused"])] == [f"{name}-3"]

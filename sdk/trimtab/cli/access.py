@@ -169,13 +169,14 @@ def _asked_for() -> str:
 
 def _checked(wanted: Login) -> tuple[Login, trimtab.Identity]:
     """Return the login and the caller's identity; ask a member of several tenants for the tenant."""
-    from trimtab._internal.client.identity import IdentityCalls
+    from trimtab._gen import identity_pb2 as pb
     from trimtab._internal.connection.transport import Transport
+    from trimtab._internal.messages.identity import from_identity
 
     while True:
         transport = Transport(wanted, 5.0)
         try:
-            return wanted, IdentityCalls(transport).who_am_i()
+            return wanted, from_identity(transport.call(transport.identity.WhoAmI, pb.WhoAmIRequest()))
         except Forbidden as error:
             if error.code != "tenant_required" or not sys.stdin.isatty():
                 raise

@@ -3,6 +3,6 @@
 import trimtab
 
 
-def connect() -> trimtab.Client:
+def connect() -> "trimtab.Client":
     """Return a client. A person at a terminal should soon learn that the service does not answer."""
     return trimtab.Client(retry_seconds=10.0)

@@ -32,7 +32,7 @@ class StudyFile:
         return "-".join(filter(None, (run.component, run.application))) if run is not None else "study"
 
 
-def load(client: trimtab.Client, path: Path, name: str | None = None) -> StudyFile:
+def load(client: "trimtab.Client", path: Path, name: str | None = None) -> StudyFile:
     """Return what a study file says. `name` is the study's where it is not the file's.
 
     Raises:
@@ -54,7 +54,7 @@ def load(client: trimtab.Client, path: Path, name: str | None = None) -> StudyFi
     return StudyFile(own, spec)
 
 
-def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if_exists: bool) -> "Study":
+def create(client: "trimtab.Client", file: StudyFile, *, name: str | None, load_if_exists: bool) -> "Study":
     """Create the study of `file`. Its name is `name`, else the name in the file, else a generated one.
 
     Raises:

@@ -123,7 +123,7 @@ def tune(
             raise typer.Exit(code)
 
 
-def _begin_like_earlier(client: trimtab.Client, study: "trimtab.Study", timeout: float | None) -> float | None:
+def _begin_like_earlier(client: "trimtab.Client", study: "trimtab.Study", timeout: float | None) -> float | None:
     """Enqueue what the most similar earlier studies have found, as soon as the default has a result.
 
     Return the seconds of the timeout that are left.
@@ -147,7 +147,7 @@ def _is_result_of_default(trial: trimtab.Trial) -> bool:
     return trial.origin == "default" and trial.state is trimtab.TrialState.COMPLETED
 
 
-def _enqueue_like_earlier(client: trimtab.Client, study: "trimtab.Study") -> None:
+def _enqueue_like_earlier(client: "trimtab.Client", study: "trimtab.Study") -> None:
     described = study.spec.execution
     assert described is not None  # similar.check
     found = similar.neighbours(study, client.list_studies(component=described.component))

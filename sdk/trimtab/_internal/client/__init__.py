@@ -1,1 +1,0 @@
-"""The calls of a client: studies, agents, and identities."""
