@@ -129,7 +129,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> 
     (folder / "service" / "core").mkdir(parents=True)
     (folder / "service" / "core" / "measured.py").write_text(MEASURED)
     shutil.copytree(ROOT / "tests" / "power", folder / "tests" / "power")
-    shutil.copy(ROOT / "tests" / "run.py", folder / "tests" / "run.py")
+    for name in ("run.py", "leftovers.py"):
+        shutil.copy(ROOT / "tests" / name, folder / "tests" / name)
     (folder / "tests" / "test_measured.py").write_text(TESTS)
     # Without these files the packages of the true checkout would be found.
     for package in ("tests", "service", "service/core"):
