@@ -19,7 +19,7 @@ import yaml
 from service.core.errors import InvalidInput, JsonValue, NotFound, shorten
 from service.planning.chosen_parameters import choose, fix
 from service.studies.models import Study
-from service.studies.spec_keys import Record, record_of
+from service.studies.spec_keys import Key, record_of
 from service.studies.specs import LONGEST_SECONDS, StudySpec, budget_of, spec_of
 from service.tenancy.principal import Principal
 from trimtab_components.reader import LONGEST_INTEGER, Reader
@@ -71,27 +71,27 @@ _FIRST = (
 )
 
 
-def keys_of(record: Record) -> Sequence[FileKey]:
+def keys_of(spec: type[StudySpec]) -> Sequence[FileKey]:
     """Return the keys of files that describe such a spec, in the order in which they are written."""
-    found = [*_OWN, *_declared(record, "", "")]
+    found = [*_OWN, *_declared(record_of(spec).keys, "", "")]
     first = {name: place for place, name in enumerate(_FIRST)}
     return sorted(found, key=lambda key: first.get(key.path.partition(".")[0], len(first)))
 
 
-def _declared(record: Record, above: str, outer: str) -> Iterator[FileKey]:
-    """Yield the keys of a record. `above` and `outer` are the beginnings of their paths in the file and in the spec."""
-    for key in record.keys:
-        if key.file is None:
+def _declared(keys: Sequence[Key], above: str, outer: str) -> Iterator[FileKey]:
+    """Yield the keys of files for these. Their paths in the file begin with `above`, those in the spec with `outer`."""
+    for key in keys:
+        if key.in_file is None:
             continue
-        if key.kind.name == "record" and key.kind.record is not None:
-            inside = f"{above}{key.file}." if key.file else above
-            yield from _declared(key.kind.record, inside, f"{outer}{key.name}.")
+        if key.kind.name == "record":
+            inside = f"{above}{key.in_file}." if key.in_file else above
+            yield from _declared(key.kind.keys, inside, f"{outer}{key.name}.")
         else:
             doc = f"{key.words[:-1]}: {key.file_form}." if key.file_form else key.words
-            yield FileKey(above + key.file, key.kind.name, doc, outer + key.name, key.file_default)
+            yield FileKey(above + key.in_file, key.kind.name, doc, outer + key.name, key.file_default)
 
 
-KEYS = keys_of(record_of(StudySpec))
+KEYS = keys_of(StudySpec)
 # Keys that are read together.
 _OF_SPACE = ("name", "only", "fixed", "parameters", "context")
 
@@ -335,44 +335,22 @@ def _line(key: str, value: object) -> str:
 # --- the values of the file: each function takes the path and the value
 
 
-def _mapping(path: str, value: object) -> Json:
-    if not isinstance(value, dict):
-        raise InvalidInput(path, value, "a mapping")
-    return value
+def _kind(kinds: type | tuple[type, ...], allowed: str) -> Callable[[str, object], Any]:
+    def read_kind(path: str, value: object) -> Any:
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            raise InvalidInput(path, value, allowed)
+        return value
+
+    return read_kind
 
 
-def _list(path: str, value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidInput(path, value, "a list")
-    return value
-
-
-def _text(path: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(path, value, "a text")
-    return value
+_mapping, _list = _kind(dict, "a mapping"), _kind(list, "a list")
+_text, _boolean = _kind(str, "a text"), _kind(bool, "true or false")
+_integer, _number = _kind(int, "a whole number"), _kind((int, float), "a number")
 
 
 def _texts(path: str, value: object) -> list[str]:
     return [_text(f"{path}[{index}]", item) for index, item in enumerate(_list(path, value))]
-
-
-def _integer(path: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(path, value, "a whole number")
-    return value
-
-
-def _number(path: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(path, value, "a number")
-    return value
-
-
-def _boolean(path: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(path, value, "true or false")
-    return value
 
 
 def _time(path: str, value: object) -> float:

@@ -143,21 +143,20 @@ def record_json(message: Message, keys: Sequence[Key], where: str = "") -> Json:
     """Return the JSON of a message that has the fields of these keys. `where` is its place in the request."""
     data: Json = {}
     for key in keys:
-        if not key.message:
-            assert key.kind.record is not None
-            data[key.name] = record_json(message, key.kind.record.keys, where)
+        if not key.in_message:
+            data[key.name] = record_json(message, key.kind.keys, where)
             continue
-        field = message.DESCRIPTOR.fields_by_name[key.message]
+        field = message.DESCRIPTOR.fields_by_name[key.in_message]
         enum, value, place = field.enum_type, getattr(message, field.name), f"{where}{field.name}"
         if field.is_repeated:
             items = [_item_json(key, enum, item, f"{place}[{index}]") for index, item in enumerate(value)]
-            if items or key.is_required:
+            if items or key.required:
                 data[key.name] = items
         elif field.has_presence:
             if message.HasField(field.name):
                 data[key.name] = _item_json(key, enum, value, place)
         # A number or a text that is empty cannot be told from one that is left out. A flag has no default of its own.
-        elif value or key.is_required or isinstance(value, bool):
+        elif value or key.required or isinstance(value, bool):
             data[key.name] = _item_json(key, enum, value, place)
     return data
 
@@ -177,8 +176,7 @@ def _item_json(key: Key, enum: Any, value: Any, place: str) -> Any:
         case tuning_pb2.FinalCheck():
             return final_check_json(value)
         case Message():
-            assert key.kind.record is not None
-            return record_json(value, key.kind.record.keys, f"{place}.")
+            return record_json(value, key.kind.keys, f"{place}.")
     return value
 
 
@@ -188,22 +186,18 @@ def set_record(message: Message, keys: Sequence[Key], data: Mapping[str, Any]) -
         value = data.get(key.name)
         if value is None:
             continue
-        if not key.message:
-            assert key.kind.record is not None
-            set_record(message, key.kind.record.keys, value)
+        if not key.in_message:
+            set_record(message, key.kind.keys, value)
             continue
-        field = message.DESCRIPTOR.fields_by_name[key.message]
-        if field.enum_type is not None:
-            setattr(message, field.name, _numbers(field.enum_type)[value])
-        elif field.message_type is None and not field.is_repeated:
-            setattr(message, field.name, value)
-        elif field.message_type is None:
-            getattr(message, field.name).extend(value)
+        field = message.DESCRIPTOR.fields_by_name[key.in_message]
+        target = getattr(message, field.name)
+        if field.message_type is not None:
+            for item in value if field.is_repeated else [value]:
+                _set_item(target.add() if field.is_repeated else target, key, item)
         elif field.is_repeated:
-            for item in value:
-                _set_item(getattr(message, field.name).add(), key, item)
+            target.extend(value)
         else:
-            _set_item(getattr(message, field.name), key, value)
+            setattr(message, field.name, value if field.enum_type is None else _numbers(field.enum_type)[value])
 
 
 def _set_item(message: Message, key: Key, value: Any) -> None:
@@ -217,8 +211,7 @@ def _set_item(message: Message, key: Key, value: Any) -> None:
         case tuning_pb2.Parameter():
             message.CopyFrom(parameter_message(value))
         case _:
-            assert key.kind.record is not None
-            set_record(message, key.kind.record.keys, value)
+            set_record(message, key.kind.keys, value)
 
 
 def final_check_json(check: tuning_pb2.FinalCheck) -> Json | None:
@@ -233,7 +226,7 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
 
 def budget_changes(budget: tuning_pb2.Budget, fields: FieldMask) -> Json:
     """Return the selected fields of a budget in their JSON form. Raises InvalidInput."""
-    names = {key.message: key.name for key in own_keys(Budget)}
+    names = {key.in_message: key.name for key in own_keys(Budget)}
     for path in fields.paths:
         if path not in names:
             raise InvalidInput("fields", path, ", ".join(names))

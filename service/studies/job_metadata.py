@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from service.core.errors import InvalidInput, shorten
 from service.studies.spec_keys import Kind, key
@@ -12,32 +13,25 @@ LONGEST_COMMAND = 4096
 MOST_NODES = 1_000_000
 
 
-def check_text(field: str, value: object, longest: int, *, required: bool = False) -> None:
-    """Refuse what cannot be stored as a text of a job. Raises InvalidInput."""
+def check_text(field: str, value: object, longest: int, *, required: bool = False) -> str:
+    """Return a text that can be stored as one of a job. Raises InvalidInput."""
     if isinstance(value, str) and len(value) > longest:
         message = f"{field}: the text has {len(value):,} characters. Use at most {longest:,}."
         raise InvalidInput(field, shorten(value, 60), f"at most {longest} characters", message=message)
     if not isinstance(value, str) or "\0" in value or (required and not value):
         raise InvalidInput(field, value, f"a text of {int(required)} to {longest:,} characters, without NUL characters")
+    return value
 
 
-def check_nodes(field: str, value: object, *, least: int = 1) -> None:
-    """Refuse what is no number of nodes. Raises InvalidInput."""
+def check_nodes(field: str, value: object, *, least: int = 1) -> int:
+    """Return a number of nodes. Raises InvalidInput."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_NODES:
         raise InvalidInput(field, value, f"an integer from {least} to {MOST_NODES:,}")
-
-
-def _text(longest: int) -> Kind:
-    def read(field: str, value: object) -> object:
-        check_text(field, value, longest)
-        return value
-
-    return Kind("text", read)
-
-
-def _nodes(field: str, value: object) -> object:
-    check_nodes(field, value)
     return value
+
+
+_NAME = Kind("text", partial(check_text, longest=LONGEST_NAME))
+_COMMAND = Kind("text", partial(check_text, longest=LONGEST_COMMAND))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +39,20 @@ class JobMetadata:
     """The job that a study tunes. A field that is left out has its default."""
 
     user: str = key(
-        _text(LONGEST_NAME),
+        _NAME,
         "User who submits the job; the study's creator if left out. Later jobs that resemble this one get the proven "
         "settings.",
         default="",
     )
-    name: str = key(_text(LONGEST_NAME), "Name of the job; the application or the component if left out.", default="")
-    program: str = key(
-        _text(LONGEST_NAME), "Program without its folder; the program of the trials if left out.", default=""
-    )
+    name: str = key(_NAME, "Name of the job; the application or the component if left out.", default="")
+    program: str = key(_NAME, "Program without its folder; the program of the trials if left out.", default="")
     command: str = key(
-        _text(LONGEST_COMMAND),
+        _COMMAND,
         f"Command with all arguments, at most {LONGEST_COMMAND:,} characters; the command of the trials if left out.",
         default="",
     )
     nodes: int | None = key(
-        Kind("integer", _nodes), "Number of nodes; the one of the trials if left out.", default=None
+        Kind("integer", check_nodes), "Number of nodes; the one of the trials if left out.", default=None
     )
 
 

@@ -19,6 +19,7 @@ from service.core.errors import InvalidInput, JsonValue
 
 Kept = TypeVar("Kept")
 is_empty: Callable[[object], bool] = operator.not_
+_SAME = "="
 _EMPTY: Sequence[object] = ("", [], {}, None)
 _known: dict[type[Any], Sequence[Key]] = {}
 
@@ -53,66 +54,52 @@ class Kind:
     record: Record | None = None
     choices: Sequence[str] = ()
 
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The keys of the object or of each object."""
+        return () if self.record is None else self.record.keys
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Key:
     """The declaration of a key.
 
-    `words` say for people what the key means, and `note` what is true of its JSON only. `is_required`: it has no
-    default. `is_nullable`: its JSON may be null. `is_always_written`: its JSON is written even if it is empty.
+    `words` say for people what the key means, and `note` what is true of its JSON only. `required`: it has no default.
+    `nullable`: its JSON may be null. `always_written`: its JSON is written even if it is empty.
 
-    `message` and `file` are its names in the message and in a study file; an empty name means that the keys of the
-    object stand there in its place, and `file` None that files do not have it. `file_form` says how a study file writes
-    the value, and `file_default` is the value that a file need not repeat.
+    `short` is its name in the message and in a study file, where that is another one, and `file` its name in a file
+    alone. An empty name means that the keys of the object stand there in its place, None that files do not have it.
+    `file_form` says how a study file writes the value, and `file_default` is the value that a file need not repeat.
     """
 
     name: str
     kind: Kind
-    words: str
-    note: str
-    is_required: bool
-    is_nullable: bool
-    is_always_written: bool
-    message: str
-    file: str | None
-    file_form: str
-    file_default: JsonValue
+    words: str = ""
+    note: str = ""
+    required: bool = False
+    nullable: bool = False
+    always_written: bool = False
+    short: str = _SAME
+    file: str | None = _SAME
+    file_form: str = ""
+    file_default: JsonValue = None
 
+    @property
+    def in_message(self) -> str:
+        """The name in the message; empty: the keys of the object stand there in its place."""
+        return self.name if self.short == _SAME else self.short
 
-def declare(
-    name: str,
-    kind: Kind,
-    words: str = "",
-    *,
-    note: str = "",
-    required: bool = False,
-    nullable: bool = False,
-    always_written: bool = False,
-    message: str | None = None,
-    file: str | None = "=",
-    file_form: str = "",
-    file_default: JsonValue = None,
-) -> Key:
-    """Return a declaration. Without `message` and `file` the key has the same name there; `file` None: not in files."""
-    return Key(
-        name=name,
-        kind=kind,
-        words=words,
-        note=note,
-        is_required=required,
-        is_nullable=nullable,
-        is_always_written=always_written or nullable or required,
-        message=name if message is None else message,
-        file=name if file == "=" else file,
-        file_form=file_form,
-        file_default=file_default,
-    )
+    @property
+    def in_file(self) -> str | None:
+        """The name in a study file, None if files do not have it; empty: as in `in_message`."""
+        return self.in_message if self.file == _SAME else self.file
 
 
 def key(kind: Kind, words: str = "", *, default: Any = dataclasses.MISSING, **others: Any) -> Any:
-    """Return a field of a dataclass that declares a key of the same name; the arguments are those of `declare`."""
-    required = default is dataclasses.MISSING
-    made = partial(declare, kind=kind, words=words, required=required, **others)
+    """Return a field of a dataclass that declares a key of the same name. The arguments are those of `Key`."""
+    if default is dataclasses.MISSING and others.get("nullable"):
+        default = None
+    made = partial(Key, kind=kind, words=words, required=default is dataclasses.MISSING, **others)
     if callable(default):
         return dataclasses.field(default_factory=default, metadata={"declare": made})
     return dataclasses.field(default=default, metadata={"declare": made})
@@ -152,7 +139,7 @@ def read(kept: type[Kept], field: str, data: object, **others: Any) -> Kept:
     prefix = f"{field}." if field else ""
     for one in own_keys(kept):
         value = given.get(one.name)
-        if one.is_required or (one.name in given and not one.kind.is_left_out(value)):
+        if one.required or (one.name in given and not one.kind.is_left_out(value)):
             others[one.name] = one.kind.read(prefix + one.name, value)
     return kept(**others)
 
@@ -163,7 +150,7 @@ def write(value: Any) -> dict[str, Any]:
     for one in own_keys(type(value)):
         kept = getattr(value, one.name)
         data = None if kept is None else one.kind.write(kept)
-        if one.is_always_written or data not in _EMPTY:
+        if one.always_written or one.nullable or one.required or data not in _EMPTY:
             found[one.name] = data
     return found
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from service.core.edits import EditedSpace
@@ -29,7 +30,6 @@ from service.studies.spec_keys import (
     Kind,
     Record,
     as_object,
-    declare,
     is_empty,
     is_null,
     key,
@@ -65,10 +65,11 @@ def check_name(field: str, name: object) -> None:
         raise InvalidInput(field, name, "a letter or digit, then at most 62 letters, digits and . _ -")
 
 
-def check_identifier(field: str, value: object, longest: int, *, required: bool = False) -> None:
-    """Refuse what cannot be kept as an identifier that a client chose. Raises InvalidInput."""
+def check_identifier(field: str, value: object, longest: int, *, required: bool = False) -> str:
+    """Return what can be kept as an identifier that a client chose. Raises InvalidInput."""
     if not isinstance(value, str) or len(value) > longest or "\0" in value or (required and not value):
         raise InvalidInput(field, value, f"a text of {int(required)} to {longest} characters")
+    return value
 
 
 def check_texts(field: str, texts: Mapping[str, str], *, most: int, longest: int) -> None:
@@ -94,11 +95,7 @@ def check_tags(tags: Sequence[str]) -> list[str]:
 
 
 def _text(longest: int) -> Kind:
-    def read(field: str, value: object) -> object:
-        check_identifier(field, value, longest)
-        return value
-
-    return Kind("text", read, is_left_out=is_empty)
+    return Kind("text", partial(check_identifier, longest=longest), is_left_out=is_empty)
 
 
 def _integer(least: int, most: int, is_left_out: Callable[[object], bool] = is_null) -> Kind:
@@ -144,18 +141,12 @@ _FLAG = Kind("boolean", _flag)
 class Budget:
     """The budget of a study; null: no limit."""
 
-    max_trials: int | None = key(_integer(1, 10**9), "Number of trials.", default=None, nullable=True)
+    max_trials: int | None = key(_integer(1, 10**9), "Number of trials.", nullable=True)
     max_seconds: float | None = key(
-        _TIME,
-        "Time from the first trial.",
-        default=None,
-        nullable=True,
-        message="max_time",
-        file="max_time",
-        file_form="90s, 20m, 8h",
+        _TIME, "Time from the first trial.", nullable=True, short="max_time", file_form="90s, 20m, 8h"
     )
     max_node_hours: float | None = key(
-        Kind("number", _hours), "Running time of all trials together, in hours.", default=None, nullable=True
+        Kind("number", _hours), "Running time of all trials together, in hours.", nullable=True
     )
 
     @property
@@ -176,7 +167,7 @@ class Budget:
 class Policy:
     """A policy and its options."""
 
-    name: str = key(Kind("text", lambda field, value: _text(64).read(field, value or "")))
+    name: str = key(Kind("text", lambda field, value: check_identifier(field, value or "", 64)))
     options: Mapping[str, JsonValue] = key(Kind("mapping", _mapping, dict, is_empty), default=dict, always_written=True)
 
 
@@ -231,11 +222,10 @@ class Placement:
     )
 
 
-def _component(field: str, value: object) -> object:
-    check_identifier(field, value, 200)
-    if not value:
+def _component(field: str, value: object) -> str:
+    if not check_identifier(field, value, 200):
         raise InvalidInput(field, value, "the name of a component that an agent has")
-    return value
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +250,8 @@ class Execution:
     trial_timeout_seconds: float | None = key(
         _TIME,
         "Time after which an agent stops a trial.",
-        default=None,
         nullable=True,
-        message="trial_timeout",
-        file="trial_timeout",
+        short="trial_timeout",
         file_form="60s, 5m. Without a component, another client gets the trial then",
     )
     placement: Placement = key(record(Placement), default=Placement())
@@ -273,10 +261,10 @@ FINAL_CHECK = Record(
     "FinalCheck",
     "Alternating trials of the best and the default configuration, until the interval of the gain is narrow.",
     (
-        declare("width", Kind("number"), "Width of the interval, as a share of the default's value."),
-        declare("max_trials", Kind("integer"), "Trials in addition to the search."),
-        declare("level", Kind("number"), "Probability that the gain is in its interval: 0.95."),
-        declare(
+        Key("width", Kind("number"), "Width of the interval, as a share of the default's value."),
+        Key("max_trials", Kind("integer"), "Trials in addition to the search."),
+        Key("level", Kind("number"), "Probability that the gain is in its interval: 0.95."),
+        Key(
             "effects",
             Kind("integer"),
             "Further trials at most that find which changes carry a proven gain: 0, or 16 or more.",
@@ -368,7 +356,6 @@ class StudySpec:
         Kind("policy", _policy, write, record=_POLICY),
         "Policy that decides whether a configuration is measured again.",
         note="Null: the service chooses one that suits the algorithm.",
-        default=None,
         nullable=True,
         file_form="adaptive, or {name: static, options: {n: 3}}",
     )
@@ -390,7 +377,6 @@ class StudySpec:
         Kind("mapping"),
         "When the search ends.",
         note='Either {"rule": ...}, {"any": [...]} or {"all": [...]}.',
-        default=None,
         nullable=True,
         file_form="{rule: best_improvement, threshold: 0.01, trials: 20}",
     )
@@ -398,17 +384,16 @@ class StudySpec:
         Kind("check", _final_check, dict, record=FINAL_CHECK),
         "Whether the end measures the gain.",
         note="Null: it does not. If left out: it does if agents measure with noise and there is one objective.",
-        default=None,
         nullable=True,
         file_form="false, true or {max_trials: 20, effects: 32}",
     )
     budget: Budget = key(record(Budget), default=Budget())
-    execution: Execution | None = key(record(Execution, is_null), default=None, nullable=True, file="")
+    execution: Execution | None = key(record(Execution, is_null), nullable=True, file="")
     trial_timeout_seconds: float | None = key(
         _TIME,
         "Without an execution: after this time another client gets a trial that has no result yet.",
         default=None,
-        message="trial_timeout",
+        short="trial_timeout",
         file=None,
     )
     space_version: int = 1

@@ -83,18 +83,14 @@ def test_a_spec_comes_back(data: dict[str, Any]) -> None:
 
 def test_every_field_of_the_message_is_a_key_of_the_spec_and_every_key_a_field() -> None:
     def fields(keys: Sequence[Key]) -> set[str]:
-        return {name for key in keys for name in ([key.message] if key.message else fields(inner(key)))}
-
-    def inner(key: Key) -> Sequence[Key]:
-        assert key.kind.record is not None
-        return key.kind.record.keys
+        return {name for key in keys for name in ([key.in_message] if key.in_message else fields(key.kind.keys))}
 
     def compare(descriptor: Any, keys: Sequence[Key]) -> None:
         assert {field.name for field in descriptor.fields} - {"off"} == fields(keys), descriptor.full_name
         for key in keys:
-            kind = descriptor.fields_by_name[key.message].message_type if key.message else None
-            if key.kind.record is not None and kind is not None:
-                compare(kind, inner(key))
+            kind = descriptor.fields_by_name[key.in_message].message_type if key.in_message else None
+            if key.kind.keys and kind is not None:
+                compare(kind, key.kind.keys)
 
     compare(tuning_pb2.StudySpec.DESCRIPTOR, record_of(StudySpec).keys)
 

@@ -59,7 +59,7 @@ def test_it_is_in_the_rest_schema() -> None:
 
 
 def test_it_is_in_study_files_and_their_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_file, "KEYS", study_file.keys_of(RECORD))
+    monkeypatch.setattr(study_file, "KEYS", study_file.keys_of(Coloured))
     found = study_file.read(Principal.system(1), BASE + "colour: red\n", offered_space=lambda *_: None)
     assert found.spec["colour"] == "red"
     assert "| `colour` | text |  | Colour of the study: red. |" in study_keys.table()

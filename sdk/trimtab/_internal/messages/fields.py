@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound="DataclassInstance")
 
-_CONVERTERS: dict[Descriptor, Callable[[Any], object]] = {
+# Conversions of messages that are values of fields. Modules add those of their own messages.
+CONVERTERS: dict[Descriptor, Callable[[Any], object]] = {
     Timestamp.DESCRIPTOR: from_time,
     Duration.DESCRIPTOR: from_duration,
     tuning_pb2.Value.DESCRIPTOR: from_value,
@@ -34,6 +35,12 @@ def from_message(kind: type[Kind], message: Message, **own: object) -> Kind:
     """
     copied = {name: read(message) for name, read in _readers(kind, message.DESCRIPTOR, frozenset(own))}
     return kind(**copied, **own)
+
+
+def read_field(message: Message, name: str) -> Any:
+    """Return the value that `from_message` gives to a field."""
+    fields_by_name: Any = message.DESCRIPTOR.fields_by_name
+    return _reader(fields_by_name[name])(message)
 
 
 @cache
@@ -51,7 +58,9 @@ def _reader(field: FieldDescriptor) -> Callable[[Message], object]:
             return lambda message: dict(read(message))
         return lambda message: {key: from_value(value) for key, value in sorted(read(message).items())}
     if field.message_type is not None:
-        convert = _CONVERTERS[field.message_type]
+        convert = CONVERTERS[field.message_type]
+        if field.is_repeated:
+            return lambda message: tuple(map(convert, read(message)))
         return lambda message: convert(read(message)) if message.HasField(name) else None
     if field.is_repeated:
         return lambda message: tuple(read(message))

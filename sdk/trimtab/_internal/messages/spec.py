@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
+from functools import partial
 from types import NoneType
 from typing import Any, get_args
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.messages.fields import CONVERTERS, from_message, read_field
 from trimtab._internal.messages.space import from_parameter, to_parameter
 from trimtab._internal.messages.structs import from_struct, to_struct
 from trimtab._internal.messages.values import (
-    from_duration,
-    from_value,
     to_duration,
     to_float,
     to_int,
@@ -38,10 +37,6 @@ _PLACES = {
     "algorithm_options": "algorithm.options",
     **{name: f"budget.{name}" for name in _LIMITS},
 }
-# The classes whose attributes are the fields of the message of the same name.
-_CLASSES: dict[str, type[Any]] = {
-    one.__name__: one for one in (ContextVariable, Execution, FinalCheck, JobMetadata, Placement)
-}
 _NUMBERS: Mapping[int, Callable[[str, Any], Any]] = {
     FieldDescriptor.CPPTYPE_INT32: to_int32,
     FieldDescriptor.CPPTYPE_INT64: to_int,
@@ -62,7 +57,13 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
 
 def from_spec(message: pb.StudySpec) -> StudySpec:
     """Return the specification in a message."""
-    return StudySpec(**{one.name: _get(*_place(message, one.name), one) for one in fields(StudySpec)})
+    return from_message(
+        StudySpec,
+        message,
+        algorithm=message.algorithm.name,
+        algorithm_options=from_struct(message.algorithm.options),
+        **{name: read_field(message.budget, name) for name in _LIMITS},
+    )
 
 
 def _place(message: Any, attribute: str) -> tuple[Any, str]:
@@ -71,13 +72,9 @@ def _place(message: Any, attribute: str) -> tuple[Any, str]:
     return getattr(message, outer) if outer else message, name
 
 
-def _may_be_none(attribute: Field[Any]) -> bool:
-    return NoneType in get_args(attribute.type)
-
-
 def _set_attribute(message: Any, name: str, field: str, attribute: Field[Any], owner: Any) -> None:
     value = getattr(owner, attribute.name)
-    if value is not None or not _may_be_none(attribute):
+    if value is not None or NoneType not in get_args(attribute.type):
         _set(message, name, field, value)
 
 
@@ -122,38 +119,6 @@ def _set_attributes(message: Any, field: str, value: Any) -> None:
     for attribute in fields(value):
         place = f"{field}.{attribute.name}" if field else attribute.name
         _set_attribute(message, attribute.name, place, attribute, value)
-
-
-def _get(message: Any, name: str, attribute: Field[Any]) -> Any:
-    """Return the value of a field for an attribute: None if it is unset and the attribute may be None."""
-    described, value = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
-    if described.is_repeated:
-        return tuple(map(_from_item, value))
-    if _may_be_none(attribute) and not (message.HasField(name) if described.has_presence else value):
-        return None
-    return _from_item(value)
-
-
-def _from_item(value: Any) -> Any:
-    match value:
-        case Duration():
-            return from_duration(value)
-        case Struct():
-            return from_struct(value)
-        case pb.Value():
-            return from_value(value)
-        case pb.Parameter():
-            return from_parameter(value)
-        case pb.Objective():
-            return from_objective(value)
-        case pb.Policy():
-            return Policy(value.name, **from_struct(value.options))
-        case pb.FinalCheck(off=True):
-            return False
-        case Message():
-            kind = _CLASSES[value.DESCRIPTOR.name]
-            return kind(**{one.name: _get(value, one.name, one) for one in fields(kind)})
-    return value
 
 
 def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask]:
@@ -204,3 +169,20 @@ def _to_options(field: str, options: Mapping[str, JsonValue]) -> Struct:
         return to_struct(options)
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInput.of(field, options, "values that JSON can represent") from error
+
+
+CONVERTERS.update(
+    {
+        Struct.DESCRIPTOR: from_struct,
+        pb.Parameter.DESCRIPTOR: from_parameter,
+        pb.Objective.DESCRIPTOR: from_objective,
+        pb.Policy.DESCRIPTOR: lambda one: Policy(one.name, **from_struct(one.options)),
+        pb.FinalCheck.DESCRIPTOR: lambda one: False if one.off else from_message(FinalCheck, one),
+        # Studies that are older than placement have none: their trials share nodes and run on any.
+        pb.Execution.DESCRIPTOR: lambda one: from_message(
+            Execution, one, placement=Placement(one.placement.exclusive, one.placement.spread)
+        ),
+        pb.JobMetadata.DESCRIPTOR: lambda one: from_message(JobMetadata, one, nodes=one.nodes or None),
+        pb.ContextVariable.DESCRIPTOR: partial(from_message, ContextVariable),
+    }
+)

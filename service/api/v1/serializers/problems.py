@@ -35,8 +35,8 @@ def serializer_of(record: Record) -> type[serializers.Serializer[Any]]:
 
 
 def _field(one: Key) -> serializers.Field[Any, Any, Any, Any]:
-    options: dict[str, Any] = {} if one.is_required else {"required": False}
-    if one.is_nullable:
+    options: dict[str, Any] = {} if one.required else {"required": False}
+    if one.nullable:
         options["allow_null"] = True
     if one.words:
         options["help_text"] = f"{one.words} {one.note}".rstrip()
