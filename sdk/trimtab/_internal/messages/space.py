@@ -1,8 +1,10 @@
 """Conversion between the messages of a search space and the SDK's parameters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.messages.fields import from_message
 from trimtab._internal.messages.values import (
     from_value,
     to_float,
@@ -27,23 +29,9 @@ def to_parameter(field: str, parameter: Parameter) -> pb.Parameter:
     message = pb.Parameter(name=parameter.name, unit=parameter.unit)
     match parameter:
         case Float():
-            real = message.float
-            real.min = to_float(f"{field}.min", parameter.min)
-            real.max = to_float(f"{field}.max", parameter.max)
-            real.log = parameter.log
-            if parameter.step is not None:
-                real.step = to_float(f"{field}.step", parameter.step)
-            if parameter.factor is not None:
-                real.factor = to_float(f"{field}.factor", parameter.factor)
+            _fill_range(message.float, field, parameter, to_float)
         case Int():
-            whole = message.integer
-            whole.min = to_int(f"{field}.min", parameter.min)
-            whole.max = to_int(f"{field}.max", parameter.max)
-            whole.log = parameter.log
-            if parameter.step is not None:
-                whole.step = to_int(f"{field}.step", parameter.step)
-            if parameter.factor is not None:
-                whole.factor = to_float(f"{field}.factor", parameter.factor)
+            _fill_range(message.integer, field, parameter, to_int)
         case Ordinal():
             message.ordinal.CopyFrom(pb.Values(values=to_value_list(f"{field}.values", parameter.values)))
         case Categorical():
@@ -62,53 +50,37 @@ def to_parameter(field: str, parameter: Parameter) -> pb.Parameter:
     return message
 
 
+def _fill_range(message: Any, field: str, parameter: Float | Int, convert: Callable[[str, object], float]) -> None:
+    message.min = convert(f"{field}.min", parameter.min)
+    message.max = convert(f"{field}.max", parameter.max)
+    message.log = parameter.log
+    if parameter.step is not None:
+        message.step = convert(f"{field}.step", parameter.step)
+    if parameter.factor is not None:
+        message.factor = to_float(f"{field}.factor", parameter.factor)
+
+
 def from_parameter(message: pb.Parameter) -> Parameter:
     """Return a parameter as the user would write it."""
-    name = message.name
-    when = None
+    name, unit, when = message.name, message.unit, None
     if message.HasField("condition"):
         when = (message.condition.parent, tuple(from_value(value) for value in message.condition.values))
     default = from_value(message.default) if message.HasField("default") else None
     match message.WhichOneof("kind"):
         case "float":
-            real = message.float
-            return Float(
-                name,
-                real.min,
-                real.max,
-                log=real.log,
-                step=real.step if real.HasField("step") else None,
-                factor=real.factor if real.HasField("factor") else None,
-                default=None if default is None else float(default),
-                when=when,
-                unit=message.unit,
-            )
+            real = None if default is None else float(default)
+            return from_message(Float, message.float, name=name, default=real, when=when, unit=unit)
         case "integer":
-            whole = message.integer
-            return Int(
-                name,
-                whole.min,
-                whole.max,
-                log=whole.log,
-                step=whole.step if whole.HasField("step") else None,
-                factor=whole.factor if whole.HasField("factor") else None,
-                default=None if default is None else int(default),
-                when=when,
-                unit=message.unit,
-            )
+            whole = None if default is None else int(default)
+            return from_message(Int, message.integer, name=name, default=whole, when=when, unit=unit)
         case "ordinal":
-            return Ordinal(
-                name,
-                [from_value(value) for value in message.ordinal.values],
-                default=default,
-                when=when,
-                unit=message.unit,
-            )
+            values = [from_value(value) for value in message.ordinal.values]
+            return Ordinal(name, values, default=default, when=when, unit=unit)
         case "categorical":
             values = [from_value(value) for value in message.categorical.values]
-            return Categorical(name, values, default=default, when=when, unit=message.unit)
+            return Categorical(name, values, default=default, when=when, unit=unit)
         case _:
-            return Bool(name, default=None if default is None else bool(default), when=when, unit=message.unit)
+            return Bool(name, default=None if default is None else bool(default), when=when, unit=unit)
 
 
 def to_range(field: str, given: object) -> pb.Range:
