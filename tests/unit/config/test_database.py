@@ -15,7 +15,9 @@ REQUESTS = 6
 WAIT = 1.2
 
 
-def test_a_request_finds_a_database_that_was_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_finds_a_database_that_was_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs_start: None
+) -> None:
     monkeypatch.setenv("TRIMTAB_DATABASE_POOL", "8")
     server = Postgres(tmp_path / "postgres", {"fsync": "off"})
     server.prepare()

@@ -15,6 +15,13 @@ SPEC: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("given", [None, [], "x", 5])
+def test_a_spec_that_is_no_object_is_refused(given: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse(given)
+    assert caught.value.data["field"] == "spec"
+
+
 @pytest.mark.parametrize(
     ("given", "kept"), [("\n\n    code\n\nend\n \n", "    code\n\nend"), ("x" * 10_000 + "\n", "x" * 10_000)]
 )
