@@ -1,5 +1,7 @@
 """Retries of the client, with a failing server inside the test."""
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -55,6 +57,14 @@ def study(far_side: FarSide, client: trimtab.Client) -> Study:
     study = client.get_study("s")
     far_side.calls.clear()
     return study
+
+
+def test_each_client_has_an_id_of_its_own_unless_one_is_given(far_side: FarSide, client: trimtab.Client) -> None:
+    assert client.client_id == "me"
+    with trimtab.Client(far_side.address, "secret") as one, trimtab.Client(far_side.address, "secret") as other:
+        assert one.client_id != other.client_id
+        for each in (one, other):
+            assert each.client_id.startswith(f"{socket.gethostname()}-{os.getpid()}-")
 
 
 @pytest.mark.parametrize(
