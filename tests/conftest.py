@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -21,6 +22,11 @@ from tests.factories.slurm import Slurm, slurm_cluster
 from tests.marks import pytest_itemcollected, pytest_runtest_protocol  # noqa: F401  # hooks
 from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401  # hooks
 
+# A test never depends on the speed of the machine.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, max_examples=60, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 # A shell's background work ignores Ctrl-C, and so would every process that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
