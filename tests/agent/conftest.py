@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +25,7 @@ parameters:
 applications:
   main: {command: [sh, -c, 'echo "value=$0"']}
   slow: {command: [sh, -c, 'echo started > "$1"; sleep 1.5; echo "value=$0"', "{x}", "MARK"]}
-  long: {command: [sh, -c, 'setsid sleep 61 & sleep 60']}
+  long: {command: [sh, -c, 'setsid sleep 1000 & sleep 1000']}
   bad: {command: [sh, -c, 'echo first; echo broken >&2; exit 3']}
   leaving:
     command: [sh, -c, 'echo "got $0" > result.txt; head -c 2000 /dev/zero > big.bin; sleep "$1"; echo value=1', "{x}"]
@@ -135,13 +134,11 @@ class AgentProcess:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, seconds: float = 60.0) -> float:
-        """SIGTERM; how long it took. It must end well."""
+    def stop(self) -> None:
+        """Stop the agent with SIGTERM. It must end well."""
         assert self.process
-        started = time.monotonic()
         self.process.terminate()
-        assert self.process.wait(seconds) == 0, self.log
-        return time.monotonic() - started
+        assert self.process.wait(PATIENCE) == 0, self.log
 
     def clear_away(self) -> None:
         """End all processes of the agent at the end of a test, also after a failure."""
@@ -180,11 +177,6 @@ def agent(tmp_path: Path, far_side: FarSide) -> Iterator[AgentProcess]:
     (tmp_path / "components" / "basic.yaml").write_text(basic)
     yield made
     made.clear_away()
-
-
-def at_best(measure: Callable[[], float], seconds: float) -> bool:
-    """Return whether the quickest of three runs takes less than `seconds`. Other work of the machine can only add."""
-    return any(measure() < seconds for _ in range(3))
 
 
 def run_agent_command(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:

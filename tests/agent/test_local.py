@@ -199,7 +199,7 @@ async def test_a_running_trial_keeps_its_cpus_under_a_new_agent(
 ) -> None:
     shares = share_out(2, 1, sets(two[:1], two[1:]))
     before, after = LocalRunner(shares), LocalRunner(shares)
-    folder, spec = job("a", "sleep", "60")
+    folder, spec = job("a", "sleep", "1000")
     await before.submit(folder, spec)
     await after.status(folder)
     other, other_spec = job("b", sys.executable, "-c", WHERE)
@@ -233,7 +233,7 @@ async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(
     job: Callable[..., tuple[Path, JobSpec]], programs_start: None
 ) -> None:
     runner = LocalRunner()
-    (first, spec), (second, exclusive) = job("a", "sleep", "60"), job("b", "true", exclusive=True)
+    (first, spec), (second, exclusive) = job("a", "sleep", "1000"), job("b", "true", exclusive=True)
     await runner.submit(first, spec)
     submitting = asyncio.create_task(runner.submit(second, exclusive))
     await wait_for_async(lambda: runner.waiting(second))
@@ -398,7 +398,7 @@ async def test_hidden_processes_of_a_killed_supervisor_are_ended(
 ) -> None:
     """A process without the trial's mark, in a session of its own, whose parents have all ended."""
     runner = LocalRunner(memory=memory)
-    folder, spec = job("a", "sh", "-c", "env -i setsid sleep 61 & echo $! > hidden; touch begun; sleep 60")
+    folder, spec = job("a", "sh", "-c", "env -i setsid sleep 1000 & echo $! > hidden; touch begun; sleep 1000")
     await runner.submit(folder, spec)
     await wait_for_async((folder / "work" / "begun").exists)
     hidden = int((folder / "work" / "hidden").read_text())
@@ -443,7 +443,7 @@ async def test_trials_run_without_control_groups_after_one_warning(
     for name in "ab":
         folder, spec = job(name, sys.executable, "-c", EAT, "100")
         assert (await run(runner, folder, spec)).outcome is Ended.COMPLETED
-    folder, spec = job("killed", "sh", "-c", "touch begun; setsid sleep 60 & sleep 60")
+    folder, spec = job("killed", "sh", "-c", "touch begun; setsid sleep 1000 & sleep 1000")
     await runner.submit(folder, spec)
     await wait_for_async((folder / "work" / "begun").exists)
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)

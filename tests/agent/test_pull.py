@@ -152,7 +152,7 @@ def test_a_running_agent_offers_it(agent: AgentProcess, pull: Pull, write: Write
     assert offering() == ["puller"]
     (agent.components / "other.yaml").unlink()
     wait_for(lambda: "component files have changed components=pulled\n" in agent.log)
-    assert agent.stop() < 10
+    agent.stop()
 
 
 def test_a_service_that_is_not_to_be_trusted(agent: AgentProcess, pull: Pull, far_side: FarSide) -> None:

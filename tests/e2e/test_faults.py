@@ -11,7 +11,7 @@ import pytest
 
 import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
-from tests.factories.patience import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
@@ -99,10 +99,12 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str, 
 
 
 def wait_until_finished(study: Study, count: int, service: EmbeddedService, agent: RealAgent) -> None:
-    """Return when `count` trials are finished; fails when none finishes for three minutes."""
+    """Return when `count` trials are finished; fails when none finishes any more."""
     seen, since = -1, time.monotonic()
     while (finished := study.refresh().finished_count) < count:
         if finished != seen:
             seen, since = finished, time.monotonic()
-        assert time.monotonic() - since < 180, f"stuck at {finished} trials\n{agent.log()[-3000:]}\n{service.logs()}"
+        assert time.monotonic() - since < PATIENCE, (
+            f"stuck at {finished} trials\n{agent.log()[-3000:]}\n{service.logs()}"
+        )
         time.sleep(0.1)

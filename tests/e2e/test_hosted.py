@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -251,12 +250,10 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
     assert lines(hosted, "web", level="INFO")
 
 
-def test_every_process_stops_within_ten_seconds_of_a_sigterm(hosted: Hosted) -> None:
+def test_a_sigterm_ends_every_process_in_good_order(hosted: Hosted) -> None:
     for name in ("web", "grpc", "worker-2", "beat"):
         process = hosted.processes[name].process
         assert process is not None
         assert process.poll() is None, f"{name} has ended by itself"
-        began = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
-        assert time.monotonic() - began < 10, name
+        assert process.wait(PATIENCE) == 0, hosted.log(name)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 # The longest wait for anything, in seconds. On a machine with two busy loops for each core everything takes far less,
-# so that only a test that hangs comes to the end of it.
+# so that only a test that hangs comes to the end of it. A process that a test ends would itself run for longer.
 PATIENCE = 600.0
 # How often a condition is looked at: at first often, later less, since to look may start a program.
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.01, 0.1, 1.2

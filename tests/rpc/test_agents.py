@@ -1,7 +1,6 @@
 """The agents' side: register, acquire, heartbeat, report, settle; a lost answer loses nothing."""
 
 import math
-import threading
 import time
 from hashlib import sha256
 from typing import Any
@@ -15,7 +14,7 @@ from service._gen import tuning_pb2
 from service._gen.agent_pb2_grpc import AgentServiceStub
 from service._gen.tuning_pb2_grpc import TuningServiceStub
 from tests.factories.grpc_service import GrpcService, create, plain, refusal, unique, value
-from tests.factories.patience import PATIENCE
+from tests.factories.patience import PATIENCE, wait_for
 
 Outcome = pb.SettleLeaseRequest
 
@@ -71,6 +70,11 @@ class Agent:
             wait=Duration(seconds=seconds, nanos=int((wait - seconds) * 1e9)),
         )
         return list(self.stub.AcquireLeases(request, timeout=PATIENCE).leases)
+
+    def poll(self) -> Any:
+        """Return the future of a call for one lease that is held as long as the service holds any."""
+        request = pb.AcquireLeasesRequest(agent_id=self.id, count=1, wait=Duration(seconds=60))
+        return self.stub.AcquireLeases.future(request, timeout=PATIENCE)
 
     def settle(self, lease: str, outcome: pb.SettleLeaseRequest.Outcome.ValueType, **fields: Any) -> None:
         self.stub.SettleLease(pb.SettleLeaseRequest(agent_id=self.id, lease=lease, outcome=outcome, **fields))
@@ -294,6 +298,9 @@ def test_a_held_heartbeat_is_answered_as_soon_as_a_trial_is_to_stop(agent: Agent
     """One that was granted after the heartbeat had begun as well; a study that is deleted takes its leases along."""
     study = agent.study(tuning)
     (first,) = agent.acquire()
+    other = Agent(agent.stub)
+    other.register()
+    without_work = other.poll()
     for act, answered in (
         (lambda: tuning.StopTrial(tuning_pb2.StopTrialRequest(study=study, trial=2)), "cancel"),
         (lambda: tuning.DeleteStudy(tuning_pb2.DeleteStudyRequest(name=study)), "lost"),
@@ -310,6 +317,8 @@ def test_a_held_heartbeat_is_answered_as_soon_as_a_trial_is_to_stop(agent: Agent
         assert reported == ([second.id] if answered == "cancel" else [first.id])
         if answered == "cancel":
             agent.settle(second.id, Outcome.OUTCOME_CANCELLED)
+    assert not without_work.done(), "a heartbeat was held to its end"
+    without_work.cancel()
 
 
 def test_a_heartbeat_is_held_no_longer_than_it_asks_for(agent: Agent, tuning: TuningServiceStub) -> None:
@@ -353,16 +362,15 @@ def test_a_user_cannot_ask_or_tell_a_study_of_agents(agent: Agent, tuning: Tunin
 
 
 def test_the_long_poll_ends_when_there_is_work(agent: Agent, tuning: TuningServiceStub) -> None:
-    found: list[pb.Lease] = []
-    waiting = threading.Thread(target=lambda: found.extend(agent.acquire(wait=60)))
-    began = time.monotonic()
-    waiting.start()
+    other = Agent(agent.stub)
+    other.register()
+    poll, without_work = agent.poll(), other.poll()
     time.sleep(0.5)
-    assert waiting.is_alive()
+    assert not poll.done()
     study = agent.study(tuning)
-    waiting.join(PATIENCE)
-    assert [lease.study for lease in found] == [study]
-    assert time.monotonic() - began < 50
+    assert [lease.study for lease in poll.result().leases] == [study]
+    assert not without_work.done(), "the poll was held to its end"
+    without_work.cancel()
 
 
 def test_the_long_poll_ends_with_its_wait(agent: Agent) -> None:
@@ -377,19 +385,13 @@ def test_many_agents_wait_without_threads(grpc_service: GrpcService, tuning: Tun
     for one in waiting:
         one.component = waiting[0].component
         one.register()
-    calls = [
-        one.stub.AcquireLeases.future(
-            pb.AcquireLeasesRequest(agent_id=one.id, count=1, wait=Duration(seconds=60)), timeout=PATIENCE
-        )
-        for one in waiting
-    ]
+    calls = [one.poll() for one in waiting]
     time.sleep(0.5)
     study = create(tuning)
     assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study), timeout=PATIENCE).name == study
+    assert not any(call.done() for call in calls)
     waiting[0].study(tuning, parallelism=3)
-    end = time.monotonic() + PATIENCE
-    while sum(call.done() for call in calls) < 3 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for(lambda: sum(call.done() for call in calls) >= 3)
     leases = [lease.trial for call in calls if call.done() for lease in call.result().leases]
     assert sorted(leases) == [1, 2, 3]
     for call in calls:

@@ -91,17 +91,19 @@ def test_a_negative_wait(tuning: TuningServiceStub) -> None:
 
 def test_a_caller_that_gives_up_leaves_the_rest_alone(tuning: TuningServiceStub) -> None:
     study = gp_study(tuning)
-    calls = [
+    *calls, patient = [
         tuning.SuggestTrials.future(
             pb.SuggestTrialsRequest(study=study, count=1, wait=Duration(seconds=60), request_id=unique()),
             timeout=PATIENCE,
         )
-        for _ in range(20)
+        for _ in range(21)
     ]
     time.sleep(0.3)
     for call in calls:
         assert call.cancel()
     assert tuning.GetStudy(pb.GetStudyRequest(name=study), timeout=PATIENCE).name == study
+    assert not patient.done(), "the rest has waited for the end of the calls"
+    patient.cancel()
 
 
 def test_a_worker_ends_the_wait(embedded_tuning: TuningServiceStub) -> None:

@@ -74,7 +74,7 @@ async def test_a_job_that_waits_in_vain_says_so_and_can_be_cancelled(runner: Ray
 
 async def test_a_worker_that_is_killed_fails_its_job_and_leaves_nothing(runner: RayRunner, tmp_path: Path) -> None:
     """Ray's process that keeps the job, as when its node ends it."""
-    folder, spec = job(tmp_path, "lost", "sh", "-c", "setsid sleep 60 & sleep 60")
+    folder, spec = job(tmp_path, "lost", "sh", "-c", "setsid sleep 1000 & sleep 1000")
     await runner.submit(folder, spec)
     await wait_for_async((folder / "running").exists)
     supervisor = psutil.Process(int((folder / "pid").read_text().split()[0]))
@@ -94,7 +94,7 @@ async def test_a_ray_head_is_lost_and_started_again(tmp_path: Path, programs_sta
     """Its jobs are forgotten: what ran is gone and has failed, what comes meanwhile waits for the new head."""
     with ray_head() as head:
         runner = RayRunner(head.dashboard)
-        folder, spec = job(tmp_path, "before", "sh", "-c", "setsid sleep 100 & sleep 100")
+        folder, spec = job(tmp_path, "before", "sh", "-c", "setsid sleep 1000 & sleep 1000")
         await runner.submit(folder, spec)
         waiting = asyncio.create_task(runner.wait(folder))
         await wait_for_async((folder / "running").exists)

@@ -3,12 +3,11 @@
 import asyncio
 import json
 import shutil
-import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.agent.conftest import processes_of
 from tests.agent.slurm_runner.jobs import ended, job, jobs_of
 from tests.factories.patience import PATIENCE, wait_for_async
 from tests.factories.slurm import Slurm
@@ -44,7 +43,7 @@ async def test_a_requeued_job_starts_again_in_its_first_work_folder(
 
 
 async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
-    folder, spec = job(place, "a", "sh", "-c", f"touch {place}/begun; sleep 60")
+    folder, spec = job(place, "a", "sh", "-c", f"touch {place}/begun; sleep 1000")
     await runner.submit(folder, spec)
     await wait_for_async((place / "begun").exists)
     folder.rename(folder.with_name("gone"))
@@ -55,7 +54,7 @@ async def test_job_requeued_and_held(
     runner: SlurmRunner, place: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm_runner, "HOPELESS_TIME", 1.0)
-    folder, spec = job(place, "a", "sleep", "60")
+    folder, spec = job(place, "a", "sleep", "1000")
     await runner.submit(folder, spec)
     await runner.started(folder)
     slurm.run("scontrol", "requeuehold", (folder / "job").read_text())
@@ -77,7 +76,7 @@ async def test_node_drained_while_the_job_runs(runner: SlurmRunner, place: Path,
 
 async def test_node_down_while_the_job_runs(place: Path, slurm: Slurm) -> None:
     runner = SlurmRunner(["--no-requeue"])
-    folder, spec = job(place, "a", "sleep", "60")
+    folder, spec = job(place, "a", "sleep", "1000")
     await runner.submit(folder, spec)
     node = await asyncio.wait_for(runner.started(folder), PATIENCE)
     waiting = asyncio.create_task(runner.wait(folder))
@@ -88,7 +87,7 @@ async def test_node_down_while_the_job_runs(place: Path, slurm: Slurm) -> None:
 
 
 async def test_job_cancelled_by_somebody_else(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
-    folder, spec = job(place, "a", "sleep", "60")
+    folder, spec = job(place, "a", "sleep", "1000")
     await runner.submit(folder, spec)
     await runner.started(folder)
     slurm.run("scancel", (folder / "job").read_text())
@@ -99,35 +98,23 @@ async def test_job_cancelled_by_somebody_else(runner: SlurmRunner, place: Path, 
 
 
 @pytest.mark.parametrize("pending", [False, True])
-async def test_cancelled_job_is_gone_within_two_seconds(
-    runner: SlurmRunner, place: Path, slurm: Slurm, pending: bool
-) -> None:
+async def test_cancelled_job_is_gone(runner: SlurmRunner, place: Path, slurm: Slurm, pending: bool) -> None:
     options = ["--begin=now+1hour"] if pending else []
-    script = f"touch {place}/begun; trap '' TERM; setsid sleep 60 & sleep 60"
+    script = f"touch {place}/begun; trap '' TERM; setsid sleep 1000 & sleep 1000"
 
-    def is_there(folder: Path) -> bool:
+    def is_there() -> bool:
         return jobs_of(slurm, folder) == ["PENDING"] if pending else (place / "begun").exists()
 
-    def is_cancelled(folder: Path) -> bool:
-        return jobs_of(slurm, folder) == ["CANCELLED"]
-
-    # once, or where the machine was busy with something else up to three times
-    for name in "abc":
-        (place / "begun").unlink(missing_ok=True)
-        folder, spec = job(place, name, "sh", "-c", script, scheduler_options=options)
-        await runner.submit(folder, spec)
-        await wait_for_async(partial(is_there, folder))
-        assert await runner.status(folder) is (JobState.QUEUED if pending else JobState.RUNNING)
-        started = time.monotonic()
-        await runner.cancel(folder)
-        result = await ended(runner, folder)
-        took = time.monotonic() - started
-        assert result.outcome is Ended.CANCELLED
-        assert (result.elapsed > 0) is not pending
-        await wait_for_async(partial(is_cancelled, folder))
-        if took < 2:
-            break
-    assert took < 2
+    folder, spec = job(place, "a", "sh", "-c", script, scheduler_options=options)
+    await runner.submit(folder, spec)
+    await wait_for_async(is_there)
+    assert await runner.status(folder) is (JobState.QUEUED if pending else JobState.RUNNING)
+    await runner.cancel(folder)
+    result = await ended(runner, folder)
+    assert result.outcome is Ended.CANCELLED
+    assert (result.elapsed > 0) is not pending
+    await wait_for_async(lambda: jobs_of(slurm, folder) == ["CANCELLED"])
+    await wait_for_async(lambda: processes_of(folder) == [])
 
 
 async def test_a_job_that_is_gone_from_slurm(runner: SlurmRunner, place: Path) -> None:

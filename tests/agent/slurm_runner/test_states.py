@@ -85,7 +85,7 @@ async def test_one_squeue_for_all_jobs(
 async def test_heterogeneous_jobs_are_passed_over(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
     """Somebody else's, of this user, that is called as trials are: its parts are named otherwise than jobs."""
     name = "#SBATCH --ntasks=1 --job-name=trimtab-odd"
-    (place / "odd.sh").write_text(f"#!/bin/sh\n{name}\n#SBATCH hetjob\n{name}\nsleep 60\n")
+    (place / "odd.sh").write_text(f"#!/bin/sh\n{name}\n#SBATCH hetjob\n{name}\nsleep 1000\n")
     slurm.run("sbatch", f"--chdir={place}", "--output=/dev/null", str(place / "odd.sh"))
     assert "+1 trimtab-odd" in slurm.run("squeue", "--noheader", "--format=%i %j")
     folder, spec = job(place, "a", "sh", "-c", f"until [ -e {place}/gate ]; do sleep 0.05; done")

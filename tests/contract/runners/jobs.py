@@ -3,24 +3,24 @@
 import asyncio
 import os
 import sys
-import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.factories.patience import PATIENCE
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, Runner
 from trimtab_components.schema import Metric
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Command lines of processes whose environment names the job. The job's keeper has some moments to end after it
-    has left the result."""
-    # less than what a test has them sleep
-    give_up = time.monotonic() + 20.0
-    while (found := _processes_of(folder)) and time.monotonic() < give_up:
-        time.sleep(0.02)
-    return found
+    """Return the command lines of processes whose environment names the job and which do not end by themselves.
+
+    The job's keeper has some moments to end after it has left the result.
+    """
+    with suppress(AssertionError):
+        wait_for(lambda: not _processes_of(folder))
+    return _processes_of(folder)
 
 
 def _processes_of(folder: Path) -> list[str]:
@@ -72,17 +72,6 @@ def shell(folder: Path, script: str, **fields: Any) -> JobSpec:
 async def run(runner: Runner, folder: Path, spec: JobSpec) -> JobResult:
     await runner.submit(folder, spec)
     return await asyncio.wait_for(runner.wait(folder), PATIENCE)
-
-
-# How often a time is taken where it is promised: the quickest counts, for what else a machine does can only add to it.
-ATTEMPTS = 3
-
-
-def another(folder: Path, attempt: int) -> Path:
-    """The folder of one more job of the test's."""
-    made = folder / str(attempt)
-    (made / "work").mkdir(parents=True)
-    return made
 
 
 def build(folder: Path, script: str, **fields: Any) -> BuildSpec:

@@ -35,7 +35,7 @@ async def test_jobs_are_cancelled_by_another_runner(
     make_runner: Callable[[], Runner], folder: Path, programs_start: None
 ) -> None:
     first, second = make_runner(), make_runner()
-    await first.submit(folder, job(folder, "sleep", "60"))
+    await first.submit(folder, job(folder, "sleep", "1000"))
     await second.cancel(folder)
     assert (await second.wait(folder)).outcome is Outcome.CANCELLED
     await first.wait(folder)
@@ -48,7 +48,7 @@ async def test_a_job_whose_keeper_is_killed_has_failed_and_is_gone(
 ) -> None:
     if isinstance(runner, SlurmRunner) and not request.getfixturevalue("slurm").tracks_all:
         pytest.skip("without cgroups Slurm does not find what a killed supervisor leaves running")
-    await runner.submit(folder, shell(folder, f"touch {folder}/begun; setsid sleep 60 & sleep 60"))
+    await runner.submit(folder, shell(folder, f"touch {folder}/begun; setsid sleep 1000 & sleep 1000"))
     await wait_for_async((folder / "begun").exists)
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
     result = await asyncio.wait_for(runner.wait(folder), PATIENCE)

@@ -22,12 +22,13 @@ async def test_elapsed_is_the_applications_own_running_time(runner: Runner, fold
     await wait_for_async(lambda: (folder / "log").exists())
     await asyncio.sleep(0.2)
     assert await runner.elapsed(folder) is None, "a header command is not the application"
+    began = time.monotonic()
     header.touch()
     await wait_for_async(lambda: (folder / "running").exists())
     await asyncio.sleep(0.3)
     seconds = await runner.elapsed(folder)
     assert seconds is not None
-    assert 0.25 <= seconds < 5
+    assert 0.25 <= seconds <= time.monotonic() - began, "the header's time is no part of it"
     gate.touch()
     result = await asyncio.wait_for(runner.wait(folder), PATIENCE)
     assert await runner.elapsed(folder) == result.elapsed
@@ -40,9 +41,10 @@ async def test_an_unreadable_start_time_gives_no_elapsed_time(runner: Runner, fo
 
 async def test_a_completed_trial_has_its_metrics_and_node(runner: Runner, nodes: list[str], folder: Path) -> None:
     assert await runner.status(folder) is JobState.ABSENT
+    began = time.monotonic()
     result = await run(runner, folder, shell(folder, 'sleep 0.2; echo "$GIVEN"; pwd; echo oops >&2'))
     assert result.outcome is Outcome.COMPLETED
-    assert 0.2 <= result.metrics["seconds"] < 5
+    assert 0.2 <= result.metrics["seconds"] <= time.monotonic() - began
     assert result.elapsed == result.metrics["seconds"]
     assert result.node in nodes
     assert await asyncio.wait_for(runner.started(folder), PATIENCE) == result.node
@@ -98,13 +100,10 @@ async def test_faults_of_the_machine(runner: Runner, folder: Path, fields: dict[
 
 async def test_time_out_ends_everything(runner: Runner, folder: Path) -> None:
     # children that leave the session and ignore SIGTERM are ended as well
-    script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60"
+    script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1000' & sleep 1000"
     await runner.submit(folder, shell(folder, script, timeout=0.3))
     waiting = asyncio.create_task(runner.wait(folder))
-    await wait_for_async(lambda: (folder / "running").exists() or waiting.done())
-    started = time.monotonic()
     result = await asyncio.wait_for(waiting, PATIENCE)
-    assert time.monotonic() - started < 30  # not the 60 s that it asks for
     assert result.outcome is Outcome.INFEASIBLE
     assert result.reason.startswith("did not end within 0.3 s")
     assert left_behind(folder) == []
@@ -112,15 +111,14 @@ async def test_time_out_ends_everything(runner: Runner, folder: Path) -> None:
 
 @pytest.mark.without_ray
 async def test_sigterm_comes_before_sigkill(runner: Runner, folder: Path) -> None:
-    result = await run(runner, folder, shell(folder, "trap 'echo bye; exit 0' TERM; sleep 60 & wait", timeout=0.3))
+    result = await run(runner, folder, shell(folder, "trap 'echo bye; exit 0' TERM; sleep 1000 & wait", timeout=0.3))
     assert result.outcome is Outcome.INFEASIBLE
     assert "bye" in result.reason
 
 
 async def test_processes_that_a_trial_leaves_are_ended_with_it(runner: Runner, folder: Path) -> None:
-    result = await run(runner, folder, shell(folder, "(setsid sleep 60 &) ; sleep 60 & true"))
+    result = await run(runner, folder, shell(folder, "(setsid sleep 1000 &) ; sleep 1000 & true"))
     assert result.outcome is Outcome.COMPLETED
-    assert result.elapsed < 5
     assert left_behind(folder) == []
 
 
@@ -128,7 +126,7 @@ async def test_processes_that_a_trial_leaves_are_ended_with_it(runner: Runner, f
 async def test_a_gigabyte_of_output(runner: Runner, folder: Path) -> None:
     script = "echo first; head -c 1000000000 /dev/zero; echo; echo last=7"
     last = metric("last", "regex", pattern=r"last=(\d)")
-    spec = shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000, timeout=300.0)
+    spec = shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000)
     await runner.submit(folder, spec)
     waiting = asyncio.create_task(runner.wait(folder))
     most = 0

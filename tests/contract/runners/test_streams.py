@@ -74,7 +74,7 @@ async def test_hostile_output_ends_neither_the_reading_nor_the_supervision(runne
     """Lines that no JSON reader can take, then a number that no float can hold, then a measurement."""
     script = (
         "python3 -c \"print('[' * 20000); print('{\\\"v\\\": 1' + '0' * 400 + '}')\"; "
-        'setsid sleep 60 & echo \'{"step": 7, "v": 1}\''
+        'setsid sleep 1000 & echo \'{"step": 7, "v": 1}\''
     )
     streams = [{"source": "stdout", "pattern": ""}]
     result = await run(runner, folder, shell(folder, script, stream=streams))
@@ -86,6 +86,6 @@ async def test_hostile_output_ends_neither_the_reading_nor_the_supervision(runne
 @pytest.mark.without_ray
 async def test_a_named_pipe_in_place_of_a_file_does_not_hold_up_the_time_out(runner: Runner, folder: Path) -> None:
     streams = [{"source": "reported", "pattern": ""}]
-    result = await run(runner, folder, shell(folder, "mkfifo reported; sleep 60", stream=streams, timeout=1.0))
+    result = await run(runner, folder, shell(folder, "mkfifo reported; sleep 1000", stream=streams, timeout=1.0))
     assert result.outcome is Outcome.INFEASIBLE
     assert left_behind(folder) == []

@@ -30,11 +30,12 @@ def test_a_dead_process_restarts_after_a_back_off(tmp_path: Path, programs_start
     it = child([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path / "log")
     it.start()
     reported = []
-    end = time.monotonic() + 120
-    while it.deaths < 3 and time.monotonic() < end:
-        reported += [message] if (message := it.keep_alive()) else []
-        time.sleep(0.01)
-    assert it.deaths == 3
+
+    def has_died_often() -> bool:
+        reported.extend([message] if (message := it.keep_alive()) else [])
+        return it.deaths == 3
+
+    wait_for(has_died_often)
     assert "exit code 3" in reported[0]
     assert it.not_before - time.monotonic() > processes.BACK_OFF_SECONDS[1]
     assert it.keep_alive() is None  # not due yet

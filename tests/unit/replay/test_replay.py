@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from service.replay.interference import Quiet
 from service.replay.replay_record import Contestant, Run
 from service.replay.run import Terms, contestants, replay
 from service.replay.subject import Subject
-from tests.factories.patience import PATIENCE
+from tests.factories.patience import PATIENCE, wait_for
 
 RANDOM = Contestant("random", "none")
 TERMS = Terms(budget=12, start=4)
@@ -322,9 +321,7 @@ def long_replay(out: Path) -> "subprocess.Popen[str]":
     environment = {**os.environ, "COLUMNS": "120"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = out / "runs.jsonl"
-    deadline = time.monotonic() + 300
-    while not (runs.exists() and runs.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(lambda: runs.exists() and runs.stat().st_size)
     return process
 
 

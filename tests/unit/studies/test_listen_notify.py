@@ -32,7 +32,7 @@ async def in_thread(call: Callable[[], object]) -> object:
 
 async def notified(subscription: Subscription) -> bool:
     """Return whether a notification comes, however slow the machine is."""
-    for _ in range(24):
+    for _ in range(int(PATIENCE / 5)):
         if await subscription.wait(5):
             return True
     return False

@@ -23,7 +23,7 @@ from service.trials.models import DesignerState
 from service.trials.tell import complete_trial
 from service.workers import compute
 from tests.factories.domain import make_spec, study_name
-from tests.factories.patience import PATIENCE
+from tests.factories.patience import PATIENCE, wait_for
 
 CLIENTS, ROUNDS = 4, 3
 
@@ -107,10 +107,10 @@ def test_clients_and_a_worker_change_a_study_at_once(principal: Principal, monke
 
 def finished(principal: Principal, operation: Operation) -> list[Trial]:
     """Return the trials of an operation once a worker has computed them."""
-    end = time.monotonic() + PATIENCE
-    while True:
+
+    def computed() -> list[list[Trial]]:
         found = selectors.get_operation(principal, operation.id)
-        if found.operation.state not in ("PENDING", "RUNNING", "STALE"):
-            return found.trials
-        assert time.monotonic() < end, found.operation.state
-        time.sleep(0.02)
+        return [] if found.operation.state in ("PENDING", "RUNNING", "STALE") else [found.trials]
+
+    (trials,) = wait_for(computed)
+    return trials

@@ -14,8 +14,6 @@ from tests.agent.matching.conftest import Matching
 from tests.agent.matching.slurm.cluster import PATIENT, Cluster, settings
 from tests.marks import slow_cases
 
-# A submission waits at most 0.5 s for the agent. The rest is Slurm's own time on a busy machine.
-MOST_SECONDS = 20.0
 UNCHANGED = "the job is submitted unchanged"
 
 
@@ -52,9 +50,7 @@ def no_permission(cluster: Cluster) -> None:
 def test_without_an_agent(cluster: Cluster, out: Path, fault: Callable[[Cluster], None]) -> None:
     fault(cluster)
     try:
-        began = time.monotonic()
         _, said = cluster.sbatch(out)
-        assert time.monotonic() - began < MOST_SECONDS
         assert (UNCHANGED in said) == (fault is not no_agent)
         assert settings(out) == {}
     finally:
@@ -130,9 +126,7 @@ def test_an_agent_that_answers_nonsense(
 
         threading.Thread(target=serve, daemon=True).start()
         try:
-            began = time.monotonic()
             done = cluster.run(tool, *(["--output=/dev/null"] if tool == "sbatch" else []), cluster.script, out)
-            assert time.monotonic() - began < MOST_SECONDS
             assert UNCHANGED in done.stderr
             assert settings(out) == {}
         finally:

@@ -244,7 +244,7 @@ def test_the_shipped_component_has_its_buffer_from_slurm(place: Place, tmp_path:
 
 def test_the_directory_has_all_that_a_cancelled_job_has_written(place: Place) -> None:
     directory = place.directory("cancelled")
-    job = place.write(directory, "sleep 60")
+    job = place.write(directory, "sleep 1000")
     wait_for(lambda: "written" in place.output(job), "the job has written")
     place.slurm.run("scancel", job)
     place.ended(job, "CANCELLED")

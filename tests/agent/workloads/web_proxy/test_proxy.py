@@ -10,6 +10,7 @@ import pytest
 
 from tests.agent.workloads.shared import run
 from tests.agent.workloads.web_proxy.proxies import PAGES, compile_proxy, fetch, page, talk
+from tests.factories.patience import wait_for
 
 FORMS = ("raw", "gzip")
 
@@ -96,10 +97,12 @@ def test_hybrid_reads_while_other_threads_decompress(proxy: Any, trial: ModuleTy
     proxy.set(policy="hybrid", hybrid_threshold=64)
     assert proxy.measure(load)["raw_reads"] == 0
     proxy.set(hybrid_threshold=1)
-    end = time.monotonic() + 60
-    while not reads.get("raw_reads"):  # as soon as the kernel has interrupted a thread that decompresses
-        reads = proxy.measure(load)
-        assert time.monotonic() < end
+
+    def raced() -> bool:
+        reads.update(proxy.measure(load))
+        return bool(reads["raw_reads"])
+
+    wait_for(raced, "the kernel interrupts a thread that decompresses")
     assert reads["decompressed"] > 0
 
 
