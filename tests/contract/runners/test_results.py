@@ -111,7 +111,8 @@ async def test_time_out_ends_everything(runner: Runner, folder: Path) -> None:
 
 @pytest.mark.without_ray
 async def test_sigterm_comes_before_sigkill(runner: Runner, folder: Path) -> None:
-    result = await run(runner, folder, shell(folder, "trap 'echo bye; exit 0' TERM; sleep 1000 & wait", timeout=0.3))
+    script = "trap 'echo bye; exit 0' TERM; sleep 1000 & wait"
+    result = await run(runner, folder, shell(folder, script, timeout=1.0, grace=PATIENCE))
     assert result.outcome is Outcome.INFEASIBLE
     assert "bye" in result.reason
 

@@ -153,7 +153,7 @@ def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, na
     os.close(theirs)
     study.optimize(lambda params: 1.0 + params["x"], progress=False)
     output = b""
-    while select.select([ours], [], [], 120)[0]:
+    while select.select([ours], [], [], PATIENCE)[0]:
         try:
             output += os.read(ours, 65536)
         except OSError:  # its end of the terminal is closed
