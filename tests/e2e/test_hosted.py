@@ -251,9 +251,13 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
 
 
 def test_a_sigterm_ends_every_process_in_good_order(hosted: Hosted) -> None:
-    for name in ("web", "grpc", "worker-2", "beat"):
+    begun = {"web": "Uvicorn running", "grpc": "serving gRPC", "worker-2": " ready.", "beat": " ready."}
+    for name, message in begun.items():
+        wait_for(lambda of=name, text=message: text in hosted.log(of))  # type: ignore[misc]
         process = hosted.processes[name].process
         assert process is not None
         assert process.poll() is None, f"{name} has ended by itself"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0, hosted.log(name)
+        # Uvicorn sends itself the signal again, when all is done.
+        assert process.wait(PATIENCE) == (-signal.SIGTERM if name == "web" else 0), hosted.log(name)
+    assert "Finished server process" in hosted.log("web")
