@@ -162,7 +162,7 @@ def test_events_group_a_tenants_changes_by_kind_and_limit_their_rate(client: htt
         assert reported <= 2 * (time.monotonic() - began) + 2
     client.delete(f"/components/{name}/files").raise_for_status()
     assert client.post("/events").status_code == 405
-    assert httpx.get(f"{client.base_url}events").status_code == 401
+    assert httpx.get(f"{client.base_url}events", timeout=PATIENCE).status_code == 401
 
 
 def _until(stream: Iterator[tuple[str, int, Json]], kind: str, act: Callable[[], httpx.Response]) -> None:

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, write_component
 from tests.factories.collector import Collector, Received, collector
-from tests.factories.patience import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
@@ -178,7 +178,7 @@ def test_errors_name_the_trace(service: EmbeddedService, client: trimtab.Client,
     assert caught.value.data["trace"] == trace_id
     arrived(receiver, trace_id, "trimtab.tuning.v1.TuningService/GetStudy")
     headers = {"traceparent": header(own), "Authorization": f"Bearer {service.token}"}
-    answer = httpx.get(f"{service.http_url}/api/v1/studies/no-such-study", headers=headers)
+    answer = httpx.get(f"{service.http_url}/api/v1/studies/no-such-study", headers=headers, timeout=PATIENCE)
     assert (answer.status_code, answer.json()["trace"]) == (404, trace_id)
     spans = arrived(receiver, trace_id, "GET /api/v1/studies/<str:name>")
     assert spans["GET /api/v1/studies/<str:name>"].attributes["http.response.status_code"] == 404
@@ -195,14 +195,14 @@ def test_a_caller_without_a_token_has_no_trace(service: EmbeddedService, receive
             client.get_study("any")
     assert "trace" not in caught.value.data
     headers = {"traceparent": header(own), "Authorization": "Bearer tra_wrong"}
-    answer = httpx.get(f"{service.http_url}/api/v1/studies", headers=headers)
+    answer = httpx.get(f"{service.http_url}/api/v1/studies", headers=headers, timeout=PATIENCE)
     assert answer.status_code == 401
     assert "trace" not in answer.json()
     # A later request of a known caller has arrived, so an earlier one would have.
     with tracer.start_as_current_span("a known caller") as span:
         later = span.get_span_context()
         headers = {"traceparent": header(later), "Authorization": f"Bearer {service.token}"}
-        assert httpx.get(f"{service.http_url}/api/v1/studies", headers=headers).status_code == 200
+        assert httpx.get(f"{service.http_url}/api/v1/studies", headers=headers, timeout=PATIENCE).status_code == 200
     arrived(receiver, f"{later.trace_id:032x}", "GET /api/v1/studies")
     assert receiver.spans(f"{own.trace_id:032x}") == []
 

@@ -272,14 +272,13 @@ def inflated(value: Any) -> Iterator[tuple[str, Any]]:
 
 def test_no_request_of_a_viewer_is_costly(prey: Prey, viewer: str, studied: str) -> None:
     meter, costly = Meter(prey), []
-    schema = httpx.get(
-        f"{prey.service.http_url}/api/v1/schema?format=json", headers={"Authorization": f"Bearer {viewer}"}
-    ).json()
+    headers = {"Authorization": f"Bearer {viewer}"}
+    schema = httpx.get(f"{prey.service.http_url}/api/v1/schema?format=json", headers=headers, timeout=PATIENCE).json()
     there = {
         "name": studied, "number": "2", "operation_id": prey.operation, "artifact_id": "1", "agent_id": prey.agent,
         "token_id": "trm_x", "slug": prey.tenant, "record_id": prey.record,
     }  # fmt: skip
-    with httpx.Client(base_url=prey.service.http_url, headers={"Authorization": f"Bearer {viewer}"}) as client:
+    with httpx.Client(base_url=prey.service.http_url, headers=headers) as client:
         for path, operations in schema["paths"].items():
             for method, operation in operations.items():
                 name = operation["operationId"]

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService
 from trimtab.study import Study
 
 
 @pytest.fixture
 def client(embedded_service: EmbeddedService) -> Iterator[trimtab.Client]:
-    with trimtab.Client(embedded_service.grpc_address, embedded_service.token, retry_seconds=60.0) as client:
+    with trimtab.Client(embedded_service.grpc_address, embedded_service.token, retry_seconds=PATIENCE) as client:
         yield client
 
 

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 import trimtab
+from tests.factories.patience import PATIENCE
 from tests.factories.ports import free_port
 from tests.sdk.far_side import FarSide, Refusal, serve
 from trimtab._gen import tuning_pb2 as pb
@@ -47,7 +48,7 @@ def far_side() -> Iterator[FarSide]:
 
 @pytest.fixture
 def client(far_side: FarSide) -> Iterator[trimtab.Client]:
-    with trimtab.Client(far_side.address, "secret", client_id="me", retry_seconds=30.0) as client:
+    with trimtab.Client(far_side.address, "secret", client_id="me", retry_seconds=PATIENCE) as client:
         yield client
 
 
@@ -102,7 +103,7 @@ def test_a_client_waits_as_long_as_it_is_asked_to(far_side: FarSide, study: Stud
     assert time.monotonic() - began >= 0.8
     # This is longer than the whole time for attempts, so it does not wait.
     far_side.calls.clear()
-    far_side.answers(limited(60.0))
+    far_side.answers(limited(2 * PATIENCE))
     with pytest.raises(trimtab.errors.ResourceExhausted, match=r"^ask again later$"):
         study.ask()
     assert len(far_side.calls) == 1
@@ -162,7 +163,7 @@ def test_a_server_that_is_not_there_yet_is_found_when_it_comes() -> None:
             pass
         second = FarSide()
         second.answers(STUDY)
-        client = stack.enter_context(trimtab.Client(first.address, "t", retry_seconds=60.0))
+        client = stack.enter_context(trimtab.Client(first.address, "t", retry_seconds=PATIENCE))
         starter = threading.Timer(0.8, lambda: stack.enter_context(serve(second, port)))
         starter.start()
         assert client.get_study("s").name == "s"
