@@ -131,6 +131,18 @@ def test_a_machine_where_nothing_is_wrong(tmp_path: Path) -> None:
     assert quiet.setting([1], str(tmp_path)) == {}
 
 
+@pytest.mark.parametrize(("own", "kinds"), [(300.0, []), (0.0, ["load"]), (150.0, ["load"])])
+def test_the_time_of_the_trial_is_subtracted_from_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: float, kinds: list[str]
+) -> None:
+    spent = [7.0, 7.0 + own]
+    monkeypatch.setattr(quiet, "_own_time", lambda: spent.pop(0))
+    watch = quiet.Watch([1], machine(tmp_path))
+    time.sleep(quiet.LEAST_TIME + 0.02)
+    machine(tmp_path, proc__stat=stat(others=30_000))
+    assert list(watch.doubts()) == kinds
+
+
 def test_little_memory(tmp_path: Path) -> None:
     place = machine(tmp_path, proc__meminfo="MemTotal: 1000 kB\nMemAvailable: 30 kB\n")
     assert quiet.Watch([1], place).doubts() == {"memory": "only 3 % of the memory was available"}

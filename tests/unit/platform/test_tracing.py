@@ -114,6 +114,13 @@ def test_variables_that_switch_traces_off(more: dict[str, str], monkeypatch: pyt
     assert not tracing.wanted()
 
 
+def test_only_the_span_of_a_task_is_one_of_a_consumer(traces: None, finished: InMemorySpanExporter) -> None:
+    with tracing.span("task", task=True), tracing.span("block"):
+        pass
+    kinds = {span.name: span.kind for span in finished.get_finished_spans()}
+    assert kinds == {"task": api.SpanKind.CONSUMER, "block": api.SpanKind.INTERNAL}
+
+
 def test_another_protocol_is_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     for key, value in {**ON, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}.items():
         monkeypatch.setenv(key, value)
