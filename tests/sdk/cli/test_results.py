@@ -44,6 +44,17 @@ def test_names_are_whole_at_80_columns_and_only_changes_are_listed(capsys: pytes
     assert smallest == " that keeps the gain, 905 % (485 to 1588): jit off, the rest as in the default\n"
 
 
+@pytest.mark.parametrize("width", [55, 80])
+def test_an_interval_stays_on_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(output.out, "size", ConsoleDimensions(width, 25))
+    _print_effects(EFFECTS)
+    shown = capsys.readouterr().out
+    for interval in ("1091 (785 to 1504)", "9.1 (-24.8 to 58.1)", "-20.9 (-45.6 to 15.2)"):
+        assert interval in shown
+
+
 def test_the_word_proven_is_printed_with_a_proven_gain() -> None:
     found = Verdict("faster by 12 % (95 %: 9 to 15)", VerdictLevel.PROVEN, 1.0, 10, 1.2, 10, 0.12, 0.09, 0.15, 20)
     assert certain(found) == "proven: faster by 12 % (95 %: 9 to 15)"
