@@ -10,6 +10,7 @@ import pytest
 from tests.contract.runners.jobs import build, job, left_behind, run
 from tests.factories.patience import PATIENCE, wait_for_async
 from trimtab_agent.runners.base import JobState, Outcome, Runner
+from trimtab_agent.runners.local import LocalRunner
 
 
 @pytest.mark.parametrize("step", ["build", "header", "command"])
@@ -26,6 +27,9 @@ async def test_cancel(runner: Runner, folder: Path, step: str) -> None:
     await asyncio.wait_for(runner.cancel(folder), PATIENCE)
     assert left_behind(folder) == []
     assert (await runner.wait(folder)).outcome is Outcome.CANCELLED
+    if isinstance(runner, LocalRunner):
+        # The supervisor has ended them by itself: it was not killed, as one that does not answer would be.
+        assert "[cancelled] cancelled\n" in (folder / "log").read_text()
 
 
 async def test_cancel_at_once(runner: Runner, folder: Path) -> None:
