@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 import trimtab
-from tests.factories.patience import PATIENCE
 
 PAUSE_SECONDS = 0.3
+# As in tests/factories/patience.py, which the Python of an earlier version does not find.
+PATIENCE = 600.0
 
 
 def main(address: str, token: str, name: str, algorithm: str, ledger: str, stop: str) -> None:
