@@ -1,10 +1,14 @@
 """The changes that carry a gain, as `tune` and `study show` print them."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from rich.console import ConsoleDimensions
 
+from trimtab import Minimize, Study
 from trimtab.cli import output
-from trimtab.cli.results import _print_effects, certain
+from trimtab.cli.results import _print_effects, certain, print_best
 from trimtab.method import Effects, ParameterEffect, SmallestConfiguration, Verdict, VerdictLevel
 
 LONG = "max_parallel_workers_per_gather"
@@ -53,6 +57,21 @@ def test_an_interval_stays_on_one_line(
     shown = capsys.readouterr().out
     for interval in ("1091 (785 to 1504)", "9.1 (-24.8 to 58.1)", "-20.9 (-45.6 to 15.2)"):
         assert interval in shown
+
+
+def test_texts_of_users_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rich would take a unit such as [bold] for a style."""
+    verdict = Verdict("faster [bold]", VerdictLevel.PROVEN, 1.0, 10, 1.2, 10, 0.12, 0.09, 0.15, 20)
+    study = SimpleNamespace(
+        best_trials=[SimpleNamespace(params={"x": 1})],
+        spec=SimpleNamespace(context=()),
+        verdict=verdict,
+        objectives=[Minimize("seconds", unit="[bold]")],
+    )
+    assert print_best(cast("Study", study))
+    shown = capsys.readouterr().out
+    assert "Verdict: proven: faster [bold]\n" in shown
+    assert "Recommended: seconds 1 [bold] (10 runs), default 1.2 [bold] (10 runs)\n" in shown
 
 
 def test_the_word_proven_is_printed_with_a_proven_gain() -> None:
