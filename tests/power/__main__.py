@@ -28,7 +28,7 @@ from typing import Any
 
 from coverage import CoverageData
 
-from tests.power.changes import Change, changes
+from tests.power.changes import Change, assigned, changes
 from tests.power.contexts import FIXTURE
 from tests.power.measure import LINES, ROOT, TESTS, changed, part, sources
 
@@ -243,16 +243,32 @@ def covering(mutant: Mutant, measurement: Measurement) -> list[str]:
     elif change.body[0]:
         lines = set(range(change.body[0], change.body[1] + 1))
     else:
-        lines = {
-            node.lineno
-            for node in ast.walk(ast.parse((ROOT / mutant.path).read_bytes()))
-            if (isinstance(node, ast.Name) and node.id in change.names and isinstance(node.ctx, ast.Load))
-            or (isinstance(node, ast.Attribute) and node.attr in change.names)
-        }
+        lines = set(_uses(ast.parse((ROOT / mutant.path).read_bytes()), set(change.names)))
     tests = measurement.users(context for line in lines for context in covered.get(line, ()))
     if not tests:
         tests = measurement.users(context for contexts in covered.values() for context in contexts)
     return measurement.ordered(tests, mutant.path)
+
+
+def _uses(tree: ast.Module, names: set[str]) -> Iterator[int]:
+    """Return the lines of functions that use these names, or other names that the file makes of them at import."""
+    known = 0
+    while len(names) > known:
+        known = len(names)
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and any(_used(statement, names)):
+                names |= set(assigned(statement))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return (line for function in functions for statement in function.body for line in _used(statement, names))
+
+
+def _used(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Yield the lines that read one of the names."""
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)) or (
+            isinstance(node, ast.Attribute) and node.attr in names
+        ):
+            yield node.lineno
 
 
 def run(mutant: Mutant, measurement: Measurement, seconds: float) -> dict[str, Any]:

@@ -287,7 +287,7 @@ class _Finder(ast.NodeVisitor):
                 start=start,
                 end=end,
                 at_import=not self._functions or default,
-                names=() if self._functions or default else tuple(_assigned(statement)),
+                names=() if self._functions or default else tuple(assigned(statement)),
                 body=self._body,
             )
         )
@@ -302,7 +302,7 @@ def _last(statement: ast.stmt) -> int:
     return max(statement.lineno, first - 1)
 
 
-def _assigned(statement: ast.stmt) -> Iterator[str]:
+def assigned(statement: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement assigns."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
