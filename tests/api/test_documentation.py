@@ -97,7 +97,7 @@ def test_every_page_of_an_error_exists() -> None:
 
 def test_every_link_of_the_console_leads_to_a_page() -> None:
     routes = re.findall(r'path: "(/[^"]*)"', (ROOT / "web/src/app/router.tsx").read_text())
-    pages = dict(re.findall(r'"(/[^"]*)": "(/docs/[^"]*)"', (ROOT / "web/src/app/documentation.ts").read_text()))
+    pages = dict(re.findall(r'"(/[^"]*)": "(/docs/[^"]*)"', (ROOT / "web/src/app/Help.tsx").read_text()))
     assert set(pages) == set(routes) - {"/sign-in"}
     assert missing(list(pages.values())) == []
 
