@@ -276,7 +276,7 @@ def test_no_request_of_a_viewer_is_costly(prey: Prey, viewer: str, studied: str)
     schema = httpx.get(f"{prey.service.http_url}/api/v1/schema?format=json", headers=headers, timeout=PATIENCE).json()
     there = {
         "name": studied, "number": "2", "operation_id": prey.operation, "artifact_id": "1", "agent_id": prey.agent,
-        "token_id": "trm_x", "slug": prey.tenant, "record_id": prey.record,
+        "token_id": "trm_x", "slug": prey.tenant, "record_id": prey.record, "channel_id": prey.notice_channel,
     }  # fmt: skip
     with httpx.Client(base_url=prey.service.http_url, headers=headers) as client:
         for path, operations in schema["paths"].items():
