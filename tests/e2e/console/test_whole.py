@@ -49,6 +49,7 @@ def test_no_page_has_a_fault_that_axe_finds_and_all_fit_a_phone(
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.slow("visits every page once more, which takes a minute")
 def test_every_text_comes_from_the_catalogue(browser: Browser, service: EmbeddedService, api: Rest) -> None:
     context = browser.new_context(base_url=service.http_url)
     reported = wrap_texts(context)
