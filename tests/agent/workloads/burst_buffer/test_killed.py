@@ -12,6 +12,7 @@ import pytest
 from tests.agent.workloads.burst_buffer.place import SMALL, Place, children, daemon_of, ready
 from tests.agent.workloads.shared import MIB, run
 from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.service import lives
 
 UNFINISHED = """
 import os, sys
@@ -267,10 +268,11 @@ def test_an_application_goes_on_with_a_daemon_that_is_started_later(place: Place
     names = place.start_for_a_job()
     process = subprocess.Popen(command, env={**os.environ, **names}, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert ready(process)
-    first = place.guardian
-    os.kill(daemon_of(first), signal.SIGKILL)
+    first = psutil.Process(place.guardian)
+    os.kill(daemon_of(first.pid), signal.SIGKILL)
     wait_for(lambda: not (place.buffer / "journal").exists(), "what was there is recovered")
-    wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), "the guardian ends")
+    # Until then it has the directory.
+    wait_for(lambda: not lives(first), "the guardian ends")
     place.start_for_a_job()
     assert run([sys.executable, "-ISc", SECOND, place.target], **names).returncode == 0
     _, reported = process.communicate("go on\n", timeout=PATIENCE)
