@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from itertools import count
 from typing import Any
 
 import pytest
@@ -275,11 +276,13 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
     api("PATCH", f"/studies/{name}", {"state": "ABORTED"})
 
 
-def test_a_draft_shows_its_faults_and_leaving_it_needs_confirmation(page: Page) -> None:
+def test_a_draft_shows_its_faults_and_leaving_it_needs_confirmation(page: Page, api: Rest) -> None:
     file = page.get_by_label("Study file (YAML)")
     # It is called what none is called yet.
+    taken = {one["name"] for one in api("GET", "/studies?name_prefix=io-path-")["studies"]}
+    free = next(name for name in (f"io-path-{number}" for number in count(2)) if name not in taken)
     page.goto("/new?clone=io-path-1")
-    expect(file).to_have_value(re.compile("^name: io-path-4$", re.MULTILINE))
+    expect(file).to_have_value(re.compile(f"^name: {free}$", re.MULTILINE))
     page.goto("/new?component=bowl")
     file.fill("component: bowl\nobjectives: [{minimize: value}]\nparameters: {gone: {min: 1}}\n")
     step(page, "Parameters")
