@@ -20,7 +20,8 @@ class Waiting:
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
         self._pipe, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        for number in numbers:
+        self._numbers = set(numbers)
+        for number in self._numbers:
             signal.signal(number, _ignore)
 
     def wait(self, seconds: float) -> set[int]:
@@ -29,6 +30,11 @@ class Waiting:
         with suppress(BlockingIOError):
             return set(os.read(self._pipe, 4096))
         return set()
+
+    def ignore(self) -> None:
+        """Ignore the signals from now on. Python's end replaces its own handlers by defaults, which would kill it."""
+        for number in self._numbers:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:

@@ -83,6 +83,7 @@ class Supervisor:
             print("Stopping ...", file=sys.stderr, flush=True)
         finally:
             self._stop()
+            self._signals.ignore()
             lock.close()
 
     def _prepare_folder(self) -> "Lock":
