@@ -152,6 +152,7 @@ def test_the_manifest_says_what_the_file_contains(backup: Path) -> None:
     assert "fleet.0001_initial" in manifest["migrations"]
 
 
+@pytest.mark.slow("the drill backs up and restores a service that runs")
 def test_a_stopped_service_is_backed_up(own_service: EmbeddedService, tmp_path: Path) -> None:
     own_service.start()
     with trimtab.Client(own_service.grpc_address, token=own_service.token) as client:

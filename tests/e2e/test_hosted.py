@@ -116,6 +116,7 @@ def test_several_grpc_processes_share_a_port(hosted: Hosted, client: trimtab.Cli
     assert not serving()
 
 
+@pytest.mark.slow("takes half a minute; tests/e2e/test_lost_workers.py kills workers")
 def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trimtab.Client, tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text(TOKEN)

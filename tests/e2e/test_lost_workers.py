@@ -84,6 +84,7 @@ def study(service: EmbeddedService, request: pytest.FixtureRequest) -> Iterator[
         yield client.create_study(request.node.name, space, objectives=[trimtab.Minimize("seconds")], algorithm="held")
 
 
+@pytest.mark.slow("kills worker after worker; an operation of which workers die shows one of them")
 def test_an_operation_outlives_the_kill_of_any_number_of_workers(study: Study, place: Place) -> None:
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(study.ask, timeout=PATIENCE)

@@ -203,6 +203,7 @@ def one_to(count: int) -> list[trimtab.Parameter]:
 # -- what breaks
 
 
+@pytest.mark.slow("starts a service twice; tests/agent/test_daemon_faults.py shows the same with a server in the test")
 def test_service_away_while_jobs_end(own_service: EmbeddedService, slurm: Slurm, tmp_path: Path) -> None:
     """For longer than leases last: what has ended is reported, what runs goes on; nothing is run again."""
     own_service.environment.update(TIMES)
