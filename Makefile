@@ -1,6 +1,6 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up check test test-all coverage mutants chaos lint screens docs bench proto clean
+.PHONY: help setup demo up check test test-all test-touched coverage mutants chaos lint screens docs bench proto clean
 
 BIN := .venv/bin
 # Without stored bytecode every process compiles its modules again: PyTorch with BoTorch then needs 20 s of CPU to import
@@ -35,6 +35,9 @@ test: setup programs ## Run the tests but the slow cases (15 minutes; ARGS="-k w
 
 test-all: setup programs ## Run every test (ARGS="tests/sdk" for those of a folder)
 	@exec $(BIN)/python -m tests.run --console --all $(ARGS)
+
+test-touched: setup programs ## Run the slow cases of the parts that commits of the last 24 hours touch (tests/parts.py)
+	@exec $(BIN)/python -m tests.parts $(ARGS)
 
 .PHONY: programs checks check-python check-console check-tests
 programs:
