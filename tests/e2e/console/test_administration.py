@@ -60,6 +60,9 @@ def test_an_administrator_sees_quota_audit_and_tenants(page: Page) -> None:
     page.keyboard.press("Enter")
     # Other tests on the same server may have changed states of their studies.
     expect(entries.filter(has_text="study/out-of-disk")).to_have_count(0)
+    page.get_by_label("Condition on a column").fill("target = study/no-such-study")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No matching entries")).to_be_visible()
     page.get_by_role("radio", name="Quota").click()
     expect(page.get_by_text("Stored trials")).to_be_visible()
     page.get_by_role("radio", name="Members").click()
