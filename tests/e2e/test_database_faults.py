@@ -19,6 +19,8 @@ from tests.factories.patience import PATIENCE, wait_for
 # Longer than the service waits for an answer from a connection of its pool.
 CUT_SECONDS = 25.0
 
+SLOW = pytest.mark.slow("terminated connections show the same recovery")
+
 
 @pytest.fixture
 def machine() -> Iterator[FarMachine]:
@@ -58,16 +60,10 @@ def cut(arriving: float, leaving: float) -> Callable[[Hosted, FarMachine], None]
     "disturb",
     [
         pytest.param(terminate, id="terminated"),
-        pytest.param(
-            cut(1.0, 1.0), id="partition", marks=pytest.mark.slow("terminated connections show the same recovery")
-        ),
+        pytest.param(cut(1.0, 1.0), id="partition", marks=SLOW),
         # The database's answers do not arrive: it commits what the service does not know of.
-        pytest.param(
-            cut(0.0, 1.0), id="answers-lost", marks=pytest.mark.slow("terminated connections show the same recovery")
-        ),
-        pytest.param(
-            cut(1.0, 0.0), id="requests-lost", marks=pytest.mark.slow("terminated connections show the same recovery")
-        ),
+        pytest.param(cut(0.0, 1.0), id="answers-lost", marks=SLOW),
+        pytest.param(cut(1.0, 0.0), id="requests-lost", marks=SLOW),
     ],
 )
 def test_no_result_is_lost_between_service_and_database(

@@ -18,6 +18,8 @@ TRIALS = 12
 SLOTS = 2
 DELAY = 0.3
 
+SLOW = pytest.mark.slow("the partition shows the same recovery")
+
 
 @pytest.fixture
 def machine(programs_start: None) -> Iterator[FarMachine]:
@@ -38,27 +40,9 @@ def some_have_ended(study: Study) -> bool:
     [
         pytest.param(1.0, 1.0, leases_have_run_out, id="partition"),
         # The agent's messages arrive, and the answers do not: a connection that is open on one side.
-        pytest.param(
-            1.0,
-            0.0,
-            leases_have_run_out,
-            id="answers-lost",
-            marks=pytest.mark.slow("the partition shows the same recovery"),
-        ),
-        pytest.param(
-            0.0,
-            1.0,
-            leases_have_run_out,
-            id="messages-lost",
-            marks=pytest.mark.slow("the partition shows the same recovery"),
-        ),
-        pytest.param(
-            0.25,
-            0.25,
-            some_have_ended,
-            id="a-quarter-lost",
-            marks=pytest.mark.slow("the partition shows the same recovery"),
-        ),
+        pytest.param(1.0, 0.0, leases_have_run_out, id="answers-lost", marks=SLOW),
+        pytest.param(0.0, 1.0, leases_have_run_out, id="messages-lost", marks=SLOW),
+        pytest.param(0.25, 0.25, some_have_ended, id="a-quarter-lost", marks=SLOW),
     ],
 )
 def test_study_survives_a_network_that_loses_packets(
