@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from service.core.interference import MOST_SHARE, Interference, share_of
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
 
@@ -17,7 +18,8 @@ class TrialRecord:
     time without any time in a queue; None if it is unknown. `origin` is "default", "suggested", "replicate" (a policy
     repeated a configuration), "check" (part of the final comparison with the default), "added" (a user reported a
     measurement), "enqueued" (a user requested a measurement) or "earlier" (the configuration of an earlier study).
-    `doubtful`: something disturbed its timing. `stale`: it was measured before the system changed.
+    `doubtful`: something disturbed its timing. `stale`: it was measured before the system changed. `interference`: what
+    its agent measured of other processes. `round`: its round in the final check. `agent` and `node`: where it ran.
     """
 
     number: int
@@ -29,11 +31,25 @@ class TrialRecord:
     origin: str = ""
     doubtful: bool = False
     stale: bool = False
+    interference: Interference | None = None
+    round: int | None = None
+    agent: str = ""
+    node: str = ""
 
     @property
     def is_of_search(self) -> bool:
         """Return whether the search has made the trial: no user has added it, and it is not part of the final check."""
         return self.origin not in ("added", "check")
+
+    @property
+    def share(self) -> float | None:
+        """The share of the run's CPUs that other processes took; None if it is unknown."""
+        return share_of(self.interference, doubtful=self.doubtful)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other processes took more than a tenth of the run's CPUs."""
+        return self.share is not None and self.share > MOST_SHARE
 
 
 def trusted(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:

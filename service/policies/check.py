@@ -11,7 +11,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -58,9 +58,14 @@ _TIMES = ("s", "ms", "us", "ns", "sec", "second", "seconds", "minutes", "hours",
 class CheckResult:
     """The result of the check over `n` trials: the `gain` as a share of the default's value, from `low` to `high`.
 
-    All three are zero if too few trials worked. `default` is the median of the default's values in the objective's
-    unit; None without a value, and in results that earlier versions have stored. `known` says whether enough trials
-    worked, and `acceptable` whether the best configuration met the outcome constraints in more than half of its runs.
+    All three are zero if too few trials worked. `default` and `value` are the medians of the `default_runs` runs of the
+    default and of the `runs` runs of the best configuration, in the objective's unit; None without a run. Results that
+    earlier versions have stored lack some of them. `known` says whether enough trials worked, and `acceptable` whether
+    the best configuration met the outcome constraints in more than half of its runs. `failing` says that the best
+    configuration fails more often than the default.
+
+    `rounds` of the check were complete, and other processes disturbed `disturbed` of them; on average they took `share`
+    of the CPUs in those. `certain` says whether the gain would also be above zero on a quiet machine.
     """
 
     text: str
@@ -71,22 +76,36 @@ class CheckResult:
     default: float | None = None
     known: bool = True
     acceptable: bool = True
+    value: float | None = None
+    runs: int = 0
+    default_runs: int = 0
+    rounds: int = 0
+    disturbed: int = 0
+    share: float | None = None
+    certain: bool = True
+    failing: bool = False
+
+    @property
+    def better(self) -> bool:
+        """Return whether the whole interval of the gain is above zero, and the gain may be used."""
+        return self.low > 0 and self.acceptable and not self.failing
 
     @property
     def proven(self) -> bool:
-        """Return whether the whole interval of the gain is above zero, and the gain may be used."""
-        return self.low > 0 and self.acceptable
+        """Return whether the gain is above zero also on a quiet machine."""
+        return self.better and self.certain
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return plain JSON from which `from_json` makes an equal result."""
-        names = ("text", "gain", "low", "high", "default", "known", "acceptable")
-        return {"trials": self.n} | {name: getattr(self, name) for name in names}
+        return {"trials": self.n} | {name: getattr(self, name) for name in _STORED}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CheckResult:
         """Return the result that `to_json` has made, now or in an earlier version."""
-        numbers = (data["gain"], data["low"], data["high"], data["trials"], data.get("default"))
-        return cls(data["text"], *numbers, data.get("known", True), data.get("acceptable", True))
+        return cls(n=data["trials"], **{name: data[name] for name in _STORED if name in data})
+
+
+_STORED = tuple(one.name for one in fields(CheckResult) if one.name != "n")
 
 
 def mostly_acceptable(broken: int, runs: int) -> bool:

@@ -42,8 +42,8 @@ _lease_trials = Update(Trial, "revision", "started_at", "leased_until")
 _begin_trial = Update(Trial, "revision", *_REASON, "node", "started_at")
 _update_trial = Update(
     Trial,
-    *("state", "revision", *_REASON, "metrics", "agent", "node", "doubt", "machine", "attempt", "seconds"),
-    *("started_at", "finished_at", "leased_until"),
+    *("state", "revision", *_REASON, "metrics", "agent", "node", "doubt", "interference", "machine", "attempt"),
+    *("seconds", "started_at", "finished_at", "leased_until"),
 )
 
 
@@ -158,8 +158,8 @@ def step_trial(
 ) -> None:
     """Take a trial to another state if the table of steps allows it.
 
-    Also writes the caller's changes of `agent`, `node`, `doubt`, `machine`, `attempt`, `seconds`, `started_at` and
-    `leased_until`.
+    Also writes the caller's changes of `agent`, `node`, `doubt`, `interference`, `machine`, `attempt`, `seconds`,
+    `started_at` and `leased_until`.
     """
     check_step("trial", TrialState(trial.state), state)
     after: dict[str, object] = {"state": state}

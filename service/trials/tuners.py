@@ -19,6 +19,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q
 
+from service.core.interference import Interference
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
@@ -124,6 +125,10 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
             seconds=_seconds(trial),
             origin=trial.origin,
             doubtful=bool(trial.doubt),
+            interference=None if trial.interference is None else Interference.from_json(trial.interference),
+            round=trial.round,
+            agent=trial.agent,
+            node=trial.node,
         )
         for trial in trials
     ]

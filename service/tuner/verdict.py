@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from service.core.problem import Problem
+from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.policies.check import CheckResult, Side, interval_text, mostly_acceptable, percent_text, word_for
 from service.policies.members import volume
@@ -34,17 +35,36 @@ class Level(StrEnum):
 class Finding(StrEnum):
     """The sentence of a verdict as a code, for readers in other languages: the verdict's numbers complete it.
 
-    The last three codes say why there is no interval. BREAKS_CONSTRAINT says that the gain may not be used.
+    DEFAULT_UNMEASURED, UNREPEATED and CHECK_FAILED say why there is no interval. BREAKS_CONSTRAINT and FAILS say that
+    the gain may not be used, and DISTURBED that it may be the work of other processes.
     """
 
     BETTER = "better"
     NOT_BETTER = "not_better"
     WORSE = "worse"
+    DISTURBED = "disturbed"
     BREAKS_CONSTRAINT = "breaks_constraint"
+    FAILS = "fails"
     DEFAULT_BEST = "default_best"
     DEFAULT_UNMEASURED = "default_unmeasured"
     UNREPEATED = "unrepeated"
     CHECK_FAILED = "check_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A configuration that the final check has compared with the default, and that is not recommended.
+
+    `value` is the median of its `runs` runs, and its gain over the default is from `low` to `high`. All of them are
+    None if too few trials worked.
+    """
+
+    configuration: Configuration
+    value: float | None
+    runs: int
+    gain: float | None
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,11 @@ class Verdict:
     `trials` is the number of trials of the final check, 0 before its end and without one. `measured` is the number of
     all trials with a value, and `doubtful` the number of those with a doubtful timing. `effects`: which changes carry a
     proven gain, once the final check has found out.
+
+    This object decides what is recommended. If the final check has not shown that the configuration found is better,
+    `configuration` is the default, the gain is 0, and `compared` is the configuration found. `conditions` say under
+    which circumstances the numbers hold. `rounds` of the final check were complete, and `disturbed_rounds` of them
+    were disturbed by other processes.
     """
 
     level: Level
@@ -76,6 +101,10 @@ class Verdict:
     measured: int = 0
     doubtful: int = 0
     effects: Effects | None = None
+    conditions: tuple[Reason, ...] = ()
+    compared: Compared | None = None
+    rounds: int = 0
+    disturbed_rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True)

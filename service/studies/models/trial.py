@@ -41,6 +41,11 @@ class Trial(TenantOwned):
     node = models.CharField(max_length=NODE_LENGTH, blank=True, default="", db_default="")
     # Why its timing may be wrong; empty if there is no doubt.
     doubt = models.TextField(blank=True, default="", db_default="")
+    # What the agent measured of other processes (core.interference); null for trials without an agent, and for agents
+    # of earlier versions.
+    interference = ExactJSONField(null=True)
+    # The round of the final check to which it belongs, from 1; null for all other trials.
+    round = models.PositiveIntegerField(null=True)
     # Processor, kernel and compiler of the machine of the latest run; empty if they are unknown.
     machine = models.CharField(max_length=MACHINE_LENGTH, blank=True, default="", db_default="")
     attempt = models.PositiveIntegerField(default=1)
