@@ -24,7 +24,6 @@ from tests.factories.browser import (
 )
 from tests.factories.patience import wait_for
 from tests.factories.service import EmbeddedService
-from tests.marks import slow_cases
 
 pytestmark = NEEDS_BROWSER
 
@@ -331,7 +330,8 @@ def test_a_trial_has_a_page_that_is_live(page: Page, study: str, api: Api) -> No
     see(page, f"There is no trial 9999 of {study}")
 
 
-@pytest.mark.parametrize("scheme", ["light", *slow_cases("the light theme has the same elements", "dark")])
+@pytest.mark.slow("console/test_whole.py looks at every page")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_fault_and_all_fits_a_phone(page: Page, study: str, scheme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.set_viewport_size({"width": 360, "height": 740})

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import psutil
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.factories.browser import NEEDS_BROWSER, build_console, open_page
@@ -102,6 +103,7 @@ def shows_the_same(browser: Browser, output: str) -> None:
     page.context.close()
 
 
+@pytest.mark.slow("starts a second demo; tests/unit/test_run.py kills runs of tests in the same way")
 def test_killed_leaves_no_process(tmp_path: Path, programs_start: None) -> None:
     data = tmp_path / "data"
     with running(data) as demo:

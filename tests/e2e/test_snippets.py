@@ -23,6 +23,8 @@ def _parameter(page: Path) -> object:
     marks = [MARKS[needs(page)]] if needs(page) in MARKS else []
     if is_slow(page):
         marks += [pytest.mark.slow("the page says that its commands take minutes"), pytest.mark.timeout(3600)]
+    elif page.parent.name == "how-to":
+        marks.append(pytest.mark.slow("there are dozens of such pages; tutorials and reference have the same commands"))
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 

@@ -26,7 +26,7 @@ from tests.factories.service import EmbeddedService
 from tests.factories.tuned import tune
 
 # The same ones each time, so that a failure comes again.
-EXAMPLES = int(os.environ.get("TRIMTAB_FUZZ_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("TRIMTAB_FUZZ_EXAMPLES", "10"))
 FUZZING = settings(
     max_examples=EXAMPLES,
     derandomize=True,

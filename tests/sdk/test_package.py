@@ -7,6 +7,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import trimtab
@@ -73,6 +74,7 @@ def tune(client: trimtab.Client) -> trimtab.Study:
 """
 
 
+@pytest.mark.slow("mypy reads the whole SDK without a cache, and `make lint` checks its types")
 def test_a_user_s_script_needs_no_casts(tmp_path: Path, programs_start: None) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -7,6 +7,8 @@ import pytest
 
 from tests.factories.go import go_program
 
+pytestmark = pytest.mark.slow("builds actionlint, and the workflows change rarely")
+
 WORKFLOWS = Path(__file__).resolve().parents[3] / ".github" / "workflows"
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 

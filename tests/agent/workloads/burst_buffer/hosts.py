@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -85,7 +85,8 @@ class DataNode:
     def end(self) -> None:
         """Kill whatever is left of it."""
         for process in self.processes:
-            if process.is_running():
+            # It may end on its own at any moment.
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
         wait_for(lambda: not any(alive(process) for process in self.processes), "the data node has ended")
 

@@ -377,6 +377,7 @@ def conditional(one: Configuration) -> float:
     return value + 0.1 * abs(math.log2(number(one, "block")) - 3)
 
 
+@pytest.mark.slow("fits 25 models; the test of fixed values has the same space")
 def test_conditional_categorical_and_ordinal_parameters() -> None:
     history = run(problem(CONDITIONAL, noisy=False), conditional, 25)
     assert best(history) < 0.05
