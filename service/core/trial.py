@@ -48,7 +48,7 @@ class TrialRecord:
 
     @property
     def disturbed(self) -> bool:
-        """Whether other processes took more than a tenth of the run's CPUs."""
+        """True if other processes took more than a tenth of the run's CPUs."""
         return self.share is not None and self.share > MOST_SHARE
 
 

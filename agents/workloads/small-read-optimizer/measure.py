@@ -1,7 +1,8 @@
 """Measure the gain of tuning the small read optimizer on this machine, with a service and an agent of its own.
 
 `patterns` measures, for each I/O pattern, the exhaustive grid, runs a study with its final check, and then measures the
-defaults, the best found and the best of the grid in turns. `noise` repeats [robert-2021, chapter 5]: it runs studies
+defaults, the best found and the best of the grid in turns, behind the slow file server and then on the agent's own disk
+(the control, in which nothing is injected). `noise` repeats [robert-2021, chapter 5]: it runs studies
 with each resampling policy while other programs read and write the same file at three rates of arrival, and measures
 the recommended configurations again without noise.
 """
@@ -123,13 +124,13 @@ class Bench(measuring.Bench):
 
 
 def default() -> Values:
-    """Return the literal default, whose sizes are for files of 100 GB."""
-    return tuple(COMPONENT["parameters"][name]["default"] for name in PARAMETERS)
+    """Return the literal default, which is the library's own: its sizes are for files of 100 GB."""
+    return (100, 10485756, 2, 209715120)
 
 
 def scaled() -> Values:
-    """Return the default of the study file, whose sizes are scaled to the file of 256 MiB."""
-    return tuple(STUDY["parameters"][name]["default"] for name in PARAMETERS)
+    """Return the default of the component, whose sizes are scaled to the file of 256 MiB."""
+    return tuple(COMPONENT["parameters"][name]["default"] for name in PARAMETERS)
 
 
 def shown(values: Values) -> str:
@@ -151,7 +152,7 @@ def size(number: int) -> str:
 
 def patterns(bench: Bench, options: argparse.Namespace) -> None:
     """Measure the table of [robert-2021, section 2.2.3]."""
-    rows = []
+    rows, controls = [], []
     for pattern in options.patterns.split(","):
         study, grid = bench.explore(pattern, STUDY, options)
         best, run = best_of(grid, PARAMETERS), partial(bench.run, pattern)
@@ -159,8 +160,16 @@ def patterns(bench: Bench, options: argparse.Namespace) -> None:
         cells, found = bench.compare(study, PARAMETERS, others, best, options.rounds, run, defaults=2)
         rows.append([*cells, shown(found), shown(best)])
         header = ["pattern", "off", "literal default", "scaled default", "best found", "best of the grid"]
-        header += ["less than literal", "less than scaled", "final check against scaled"]
-        write(bench.folder / "patterns.md", [*header, "found", "of the grid"], rows)
+        header += ["less than literal", "less than scaled"]
+        names = [*header, "final check against scaled", "found", "of the grid"]
+        write(bench.folder / "patterns.md", names, rows)
+        # Nothing is injected here: what a recommendation is worth on the agent's own disk.
+        contenders = [*others, found, best]
+        local = bench.in_turns(f"{pattern}-local", contenders, options.rounds, partial(bench.run, f"{pattern}-local"))
+        times = [f"{statistics.median(local[values]):.3f} s" for values in contenders]
+        gains = [measuring.gain(local[values], local[found]) for values in (default(), scaled())]
+        controls.append([pattern, *times, *gains])
+        write(bench.folder / "control.md", header, controls)
 
 
 # --- noise

@@ -131,9 +131,9 @@ def test_components_that_ship_with_trimtab(tmp_path: Path) -> None:
     assert found.environment == {
         "SRO_DIRECTORY": "/scratch",
         "SRO_SEQUENCE_LENGTH": "50",
-        "SRO_DSC_BINSIZE": "10485756",
+        "SRO_DSC_BINSIZE": "26214",
         "SRO_CLUSTER_THRESHOLD": "3",
-        "SRO_PREFETCH_SIZE": "209715120",
+        "SRO_PREFETCH_SIZE": "524288",
     }
     buffer = load(WORKLOADS / "burst-buffer" / "component.yaml", generator)
     with pytest.raises(NotForJobsError, match=r"by a command-line flag \(parameters.worker-threads.flag\)"):

@@ -13,6 +13,15 @@ from tests.agent.workloads.small_read_optimizer.preload import WORKLOAD
 from tests.factories.slurm import Slurm
 from tests.marks import slow_cases
 
+# The library's own default, which is that of the paper.
+LITERAL = {
+    "SRO_SEQUENCE_LENGTH": 100,
+    "SRO_DSC_BINSIZE": 10485756,
+    "SRO_CLUSTER_THRESHOLD": 2,
+    "SRO_PREFETCH_SIZE": 209715120,
+}
+APPLICATIONS = yaml.safe_load((WORKLOAD / "component.yaml").read_text())["applications"]
+
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,8 +43,25 @@ def test_trials(mounts: None, small: Path, state: Path, application: str) -> Non
     assert "outcome: completed" in printed
     assert metrics_in(printed)["seconds"] > 0
     assert metrics_in(printed)["prefetched_bytes"] < 8 * MIB
-    assert metrics_in(try_trial(small, state, application))["prefetched_bytes"] == 8 * MIB  # by the defaults
+    literal = [word for name, value in LITERAL.items() for word in ("--set", f"{name}={value}")]
+    printed = try_trial(small, state, application, *literal)
+    assert metrics_in(printed)["prefetched_bytes"] == 8 * MIB  # the whole file
     assert processes_of(state) == []
+
+
+def test_the_control_reads_the_same_without_the_slow_file_server(
+    small: Path, state: Path, programs_start: None
+) -> None:
+    controlled = {name.removesuffix("-local") for name in APPLICATIONS if name.endswith("-local")}
+    assert controlled == {name for name in APPLICATIONS if not name.endswith("-local") and "noise" not in name}
+    for name in controlled:
+        own, control = APPLICATIONS[name]["command"], APPLICATIONS[f"{name}-local"]["command"]
+        place = own.index("{build}/fakeapp")
+        assert control[:-1] == own[place:-1]
+        assert "slowfs" not in " ".join(control)
+    printed = try_trial(small, state, "hotspots-local")
+    assert "outcome: completed" in printed
+    assert metrics_in(printed)["prefetched_bytes"] > 0
 
 
 def test_a_threshold_above_the_window_is_a_trial_without_prefetching(mounts: None, small: Path, state: Path) -> None:
@@ -66,10 +92,10 @@ def test_the_grid_of_the_study_has_both_defaults() -> None:
     everything = Space.build(parameters, study["constraints"]).enumerate(1000)
     assert everything is not None
     assert len(everything) == 3 * 3 * 2 * 6
-    literal = {name: one["default"] for name, one in own.items()}
-    scaled = {name: one["default"] for name, one in study["parameters"].items()}
-    assert literal in everything
+    scaled = {name: one["default"] for name, one in own.items()}
+    assert scaled == {name: one["default"] for name, one in study["parameters"].items()}
+    assert LITERAL in everything
     assert scaled in everything
     # the file has a four-hundredth of 100 GiB
     sizes = ("SRO_DSC_BINSIZE", "SRO_PREFETCH_SIZE")
-    assert scaled == {**literal, **{name: round(int(literal[name]) / 400) for name in sizes}}
+    assert scaled == {**LITERAL, **{name: round(LITERAL[name] / 400) for name in sizes}}
