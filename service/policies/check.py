@@ -1,8 +1,8 @@
 """The final check: the gain of the best configuration over the default, with its interval.
 
 A search finds lucky configurations as well as good ones. After the search, its best configuration and the default are
-therefore measured again, in turns, so that disturbances of the system affect both equally. With several objectives,
-members of the Pareto set take the place of the best configuration (`policies/members.py`).
+therefore measured again, in rounds (`policies/check_rounds.py`). With several objectives, members of the Pareto set
+take the place of the best configuration (`policies/members.py`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,28 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
 from service.core.problem import Objective
-from service.policies.noise import Gain, gain_interval
-
-# A row for each trial, with the value of each objective, times the objective's sign.
-Values: TypeAlias = Sequence[Sequence[float]]
+from service.policies.check_interval import Comparison, Pair, waits_known
+from service.policies.check_rounds import (
+    MOST_VOID,
+    Round,
+    Turn,
+    begun,
+    fails,
+    failures,
+    finished,
+    further,
+    is_hopeless,
+    measured,
+    next_turns,
+)
+from service.policies.noise import gain_interval
 
 # The most members of a Pareto set that a check compares with the default.
 MOST_MEMBERS = 8
@@ -50,8 +61,20 @@ _OPTIONS = (
         max=1000,
     ),
 )
+# A look before the last round is possible from this round on, and its intervals may miss the truth less often than the
+# level allows, by this factor.
+_FIRST_LOOK, _STRICTER = 6, 0.6
+# The least rounds of an agent: they give an interval at a level of 95 %.
+_ROUNDS_OF_MACHINE = 4
 # An objective in one of these units, or without a unit but with such a name, is a time; less time is "faster".
 _TIMES = ("s", "ms", "us", "ns", "sec", "second", "seconds", "minutes", "hours", "time", "latency", "duration")
+
+# A unit of a rate ends in "per time". Without a unit, the metric's name decides; a hit rate is no rate in time.
+_PER_TIME = re.compile(r"(?:/|\bper )\s*(?:s|sec|second|min|minute|h|hour|ms|us|ns)$")
+_RATES = frozenset(
+    ("throughput", "bandwidth", "rate", "qps", "rps", "tps", "ops", "iops", "hz", "mbps", "gbps", "flops")
+)
+_NO_RATES = frozenset(("hit", "miss", "error", "success", "failure", "win", "pass", "cache", "acceptance"))
 
 
 @dataclass(frozen=True)
@@ -64,8 +87,8 @@ class CheckResult:
     the best configuration met the outcome constraints in more than half of its runs. `failing` says that the best
     configuration fails more often than the default.
 
-    `rounds` of the check were complete, and other processes disturbed `disturbed` of them; on average they took `share`
-    of the CPUs in those. `certain` says whether the gain would also be above zero on a quiet machine.
+    `rounds` of the check were complete. Other processes disturbed `doubtful` runs of `disturbed` rounds; on average
+    they took `share` of the CPUs in those. `certain` says whether the gain would also be above zero on a quiet machine.
     """
 
     text: str
@@ -81,6 +104,7 @@ class CheckResult:
     default_runs: int = 0
     rounds: int = 0
     disturbed: int = 0
+    doubtful: int = 0
     share: float | None = None
     certain: bool = True
     failing: bool = False
@@ -111,42 +135,6 @@ _STORED = tuple(one.name for one in fields(CheckResult) if one.name != "n")
 def mostly_acceptable(broken: int, runs: int) -> bool:
     """Return whether more than half of the runs met the outcome constraints, which `broken` of them broke."""
     return 2 * broken < max(runs, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The check's trials of one configuration: the default, the best one or a member of the Pareto set.
-
-    `doubtful` are the values with a doubtful timing, and `values` the others. `failed` is the number of finished trials
-    without a value, and `waiting` the number of those without a result. `broken` is the number of those with a value
-    that broke an outcome constraint.
-    """
-
-    values: Values
-    doubtful: Values = ()
-    failed: int = 0
-    waiting: int = 0
-    broken: int = 0
-
-    @property
-    def runs(self) -> int:
-        """Return the number of trials with a value."""
-        return len(self.values) + len(self.doubtful)
-
-    @property
-    def acceptable(self) -> bool:
-        """Return whether more than half of the runs met the outcome constraints."""
-        return mostly_acceptable(self.broken, self.runs)
-
-    @property
-    def begun(self) -> int:
-        """Return the number of all trials."""
-        return self.runs + self.failed + self.waiting
-
-    @property
-    def fails(self) -> bool:
-        """Return whether so many trials have failed that the configuration is not measured any more."""
-        return self.failed > self.runs + 1
 
 
 @dataclass(frozen=True)
@@ -211,70 +199,145 @@ class FinalCheck:
         numbers = range(MOST_MEMBERS, 1, -1)
         return next((n for n in numbers if (n + 1) * self.rounds(n, objectives) <= self.max_trials), 1)
 
-    def turns(self, sides: Sequence[Side], count: int) -> list[int]:
-        """Return the places of the sides to measure next, at most `count`; none if the check is over.
+    def most_machines(self, sides: int) -> int:
+        """Return how many agents may take part: each of them then has the rounds that a comparison needs."""
+        return max(1, self.max_trials // sides // _ROUNDS_OF_MACHINE)
 
-        The default is the first side. In each round, every side is measured once, and the order alternates between
-        rounds, so that a slow drift of the system affects all equally. A doubtful or failed trial is repeated. A
-        configuration that keeps failing is left out, unless it is the only one that is compared with the default.
+    def turns(
+        self,
+        rounds: Sequence[Round],
+        sides: int,
+        seed: int,
+        count: int,
+        *,
+        most_open: int | None = None,
+        first: int | None = None,
+    ) -> list[Turn]:
+        """Return up to `count` next runs, in their order; none while the open ones are enough, or if the check is over.
+
+        Args:
+            rounds: all rounds of the check, in the order of their numbers.
+            sides: the number of sides. The default is the first.
+            seed: the study's seed, which decides the order of the sides in each round.
+            most_open: how many rounds may be open at once; None: any number.
+            first: the number of the next new round; by default the one after the last.
         """
-        used = [place for place, side in enumerate(sides) if place == 0 or not side.fails]
-        used = used if len(used) > 1 else list(range(len(sides)))
-        if self._is_narrow([sides[place] for place in used], len(sides) - 1):
+        used = self.used(rounds, sides)
+        if not used:
             return []
-        values = [len(side.values) + side.waiting for side in sides]
-        found: list[int] = []
-        while len(found) < min(count, self.max_trials - sum(side.begun for side in sides)):
-            backward = min(values[place] for place in used) % 2 == 1
-            order = used[::-1] if backward else used
-            place = min(order, key=lambda place: (values[place], len(sides[place].doubtful)))
-            found.append(place)
-            values[place] += 1
-        return found
+        new = further(rounds, used, self.max_trials)
+        return next_turns(rounds, used, sides=sides, seed=seed, count=count, new=new, most_open=most_open, first=first)
 
-    def gains(self, sides: Sequence[Side]) -> list[list[Gain] | None]:
+    def is_over(self, rounds: Sequence[Round], sides: int) -> bool:
+        """Return whether the check ends before its trials are used up."""
+        used = _used(rounds, sides)
+        return 0 not in used or len(used) == 1 or is_hopeless(rounds) or self._is_narrow(rounds, sides)
+
+    def used(self, rounds: Sequence[Round], sides: int) -> list[int]:
+        """Return the sides that are measured further; none if the check is over."""
+        return [] if self.is_over(rounds, sides) else _used(rounds, sides)
+
+    def comparisons(self, rounds: Sequence[Round], sides: int) -> list[list[Comparison] | None]:
         """Return the gains of each side after the default in all objectives, with intervals that hold at once.
 
-        Doubtful timings count only if there are too few others. The gains are None if too few trials worked.
+        The gains of a side are None if it has too few runs.
         """
-        default, *others = sides
-        return [
-            self._gains(default.values, side.values, len(others))
-            or self._gains([*default.values, *default.doubtful], [*side.values, *side.doubtful], len(others))
-            for side in others
-        ]
+        return self._compared(rounds, sides, is_look=self._is_narrow(rounds, sides))
 
-    def _gains(self, defaults: Values, values: Values, members: int) -> list[Gain] | None:
-        if not defaults or not values:
-            return None
-        level = self.level_of_each(members, len(defaults[0]))
-        pairs = zip(zip(*defaults, strict=True), zip(*values, strict=True), strict=True)
-        gains = [gain_interval(before, after, level) for before, after in pairs]
-        return [gain for gain in gains if gain is not None] or None
+    def _compared(self, rounds: Sequence[Round], sides: int, *, is_look: bool) -> list[list[Comparison] | None]:
+        """Return what `comparisons` does. A look before the last one has a higher level than it states.
 
-    def _is_narrow(self, sides: Sequence[Side], members: int) -> bool:
-        """Return whether all sides have the same number of values, and the interval of each gain is narrow enough."""
-        default, *others = sides
-        if any(len(side.values) != len(default.values) for side in others):
+        Otherwise the intervals of checks that end early would hold too rarely, because a check ends where its interval
+        is narrow by chance.
+        """
+        pairs = [Pair.of(rounds, side) for side in range(1, sides)]
+        objectives = max((len(run.values) for one in rounds for run in one.runs.values()), default=0)
+        known = [waits_known(rounds, place) for place in range(objectives)]
+        level = self.level_of_each(sides - 1, max(objectives, 1))
+        level = 1 - _STRICTER * (1 - level) if is_look else level
+        found = []
+        for pair in pairs:
+            each = [pair.compare(place, level, known=known[place]) for place in range(objectives)]
+            kept = [one for one in each if one is not None]
+            found.append(kept if kept and len(kept) == objectives else None)
+        return found
+
+    def _is_narrow(self, rounds: Sequence[Round], sides: int) -> bool:
+        """Return whether the intervals are narrow enough to end the check before its last round."""
+        used = _used(rounds, sides)
+        complete = sum(one.has(*used) for one in rounds)
+        if complete < _FIRST_LOOK or not further(rounds, used, self.max_trials):
             return False
-        gains = [self._gains(default.values, side.values, members) for side in others]
-        return all(found and all(gain.high - gain.low <= self.width for gain in found) for found in gains)
+        found = self._compared(rounds, sides, is_look=True)
+        compared = [found[side - 1] for side in used if side]
+        return bool(compared) and all(
+            each is not None and all(one.gain.high - one.gain.low <= self.width for one in each) for each in compared
+        )
 
-    def result(self, defaults: Sequence[float], bests: Sequence[float], objective: Objective) -> CheckResult:
-        """Return the result that follows from the values."""
-        n = len(defaults) + len(bests)
-        gain = gain_interval(defaults, bests, self.level)
+    def result(self, rounds: Sequence[Round], objective: Objective) -> CheckResult:
+        """Return the result of the check of one configuration."""
         sign = 1.0 if objective.goal == "minimize" else -1.0
-        default = sign * statistics.median(defaults) if defaults else None
-        if gain is None:
-            why = "too few trials of the final check worked" if n else "nothing was compared with the default"
-            return CheckResult(f"no measurable gain: {why}", 0.0, 0.0, 0.0, n, default, known=False)
-        if gain.low <= 0:
-            text = "the default is better" if gain.high < 0 else "no measurable gain"
+        pair = Pair.of(rounds, 1)
+        [comparisons] = self.comparisons(rounds, 2)
+        compared = None if comparisons is None else comparisons[0]
+        # Without a gain, the values of incomplete rounds are all that is known.
+        sides = (pair.before, pair.after) if compared else (measured(rounds, 0), measured(rounds, 1))
+        default, value = (sign * statistics.median(run.values[0] for run in runs) if runs else None for runs in sides)
+        shares = [run.share or 0.0 for run in pair.disturbed]
+        broken, runs = sum(run.broken for run in sides[1]), len(sides[1])
+        found = CheckResult(
+            "",
+            *(0.0, 0.0, 0.0) if compared is None else (compared.gain.estimate, compared.gain.low, compared.gain.high),
+            begun(rounds),
+            default,
+            known=compared is not None,
+            acceptable=mostly_acceptable(broken, runs),
+            value=value,
+            runs=runs,
+            default_runs=len(sides[0]),
+            rounds=pair.rounds,
+            disturbed=pair.disturbed_rounds,
+            doubtful=len(shares),
+            share=statistics.fmean(shares) if shares else None,
+            certain=compared is None or compared.certain,
+            failing=failures(rounds, 1) > failures(rounds, 0) + 1,
+        )
+        return replace(found, text=self._text(found, rounds, objective, broken))
+
+    def _text(self, found: CheckResult, rounds: Sequence[Round], objective: Objective, broken: int) -> str:
+        if found.failing:
+            failed = f"{failures(rounds, 1)} of {finished(rounds, 1)} runs"
+            return f"no gain to use: in the final check, the best configuration failed in {failed}"
+        if not found.known:
+            return f"no measurable gain: {self._why_unknown(found, rounds)}"
+        if not found.acceptable:
+            return f"no gain to use: {broken} of {found.runs} runs of the final check broke an outcome constraint"
+        if found.low <= 0:
+            text = "the default is better" if found.high < 0 else "no measurable gain"
         else:
-            text = f"{word_for(objective)} by {percent_text(gain.estimate)} %"
-        text += interval_text(gain.low, gain.high, self.level)
-        return CheckResult(text, gain.estimate, gain.low, gain.high, n, default)
+            text = f"{word_for(objective)} by {percent_text(found.gain)} %"
+        text += interval_text(found.low, found.high, self.level)
+        if not found.disturbed:
+            return text
+        which = f"{found.disturbed} of {found.rounds} rounds"
+        if not found.better or found.certain:
+            return f"{text}; {which} were disturbed"
+        taken = f"{100 * (found.share or 0.0):.0f} %"
+        return f"{text} while other processes took {taken} of the CPUs in {which}; not proven for a quiet machine"
+
+    def _why_unknown(self, found: CheckResult, rounds: Sequence[Round]) -> str:
+        if not rounds:
+            return "nothing was compared with the default"
+        if fails(rounds, 0):
+            return f"the default failed in {failures(rounds, 0)} of {finished(rounds, 0)} runs of the final check"
+        needed, every = self.rounds(1, 1), max(len(rounds), self.max_trials // 2)
+        said = f"{found.rounds} of the {every} rounds of the final check were complete: {needed} are needed"
+        return f"{said}; in the last {MOST_VOID}, an agent or its machine failed" if is_hopeless(rounds) else said
+
+
+def _used(rounds: Sequence[Round], sides: int) -> list[int]:
+    """Return the sides that do not fail too often."""
+    return [side for side in range(sides) if not fails(rounds, side)]
 
 
 def interval_text(low: float, high: float, level: float) -> str:
@@ -305,3 +368,16 @@ def word_for(objective: Objective) -> str:
         return "higher"
     words = [objective.unit] if objective.unit else re.split(r"[_.:/-]", objective.metric)
     return "faster" if any(word.lower() in _TIMES for word in words) else "lower"
+
+
+def slows(objective: Objective) -> bool:
+    """Return whether waiting for a CPU makes the objective worse in proportion: a time, or a rate to maximise."""
+    if word_for(objective) == "faster":
+        return True
+    if objective.goal == "minimize":
+        return False
+    unit = objective.unit.lower()
+    if unit:
+        return unit in _RATES or bool(_PER_TIME.search(unit))
+    words = set(re.split(r"[_.:/-]", objective.metric.lower()))
+    return bool(words & _RATES) and not words & _NO_RATES

@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -396,21 +397,43 @@ class Gain:
 def gain_interval(before: Sequence[float], after: Sequence[float], level: float = 0.95) -> Gain | None:
     """Return the gain of `after` over `before`, for any distribution of the noise; None for too few values.
 
-    The estimate is the shift between two samples [hodges-1963], with the interval of the rank test [mann-1947]. If all
-    values have one sign, their logarithms are compared, because noise grows with the value.
+    If all values have one sign, their logarithms are compared, because noise grows with the value.
     """
     if not before or not after:
         return None
-    excluded = _ranks_excluded(len(before), len(after), level)
-    if excluded is None:
-        return None
     scale = Scale.of([before, after])
     first, second = scale.apply(before), scale.apply(after)
-    shifts = np.sort((second[:, None] - first[None, :]).ravel())
-    points = np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
+    shifts = shift_interval([(first, second)], level)
+    return None if shifts is None else gain_of(scale, shifts, size_of(first, second))
+
+
+def gain_of(scale: Scale, shifts: FloatArray, size: float) -> Gain:
+    """Return the gain that follows from a shift and the ends of its interval, [3], on this scale.
+
+    `size`: that of `size_of`, which only a linear scale needs.
+    """
     with np.errstate(over="ignore"):
-        gains = np.clip(scale.gains(points, 1.0 if scale.sign else size_of(first, second)), -_HUGE, _HUGE)
+        gains = np.clip(scale.gains(shifts, 1.0 if scale.sign else size), -_HUGE, _HUGE)
     return Gain(float(gains[0]), float(gains[1:].min()), float(gains[1:].max()))
+
+
+def shift_interval(strata: Sequence[tuple[FloatArray, FloatArray]], level: float) -> FloatArray | None:
+    """Return the shift between two samples and the ends of its interval, [3]; None for too few values.
+
+    The estimate is the median of all differences [hodges-1963], with the interval of the rank test [mann-1947]. Only
+    values of the same stratum are compared, such as those of one machine. The test's statistic is the sum of those of
+    the strata, so that a stratum may have any level of its own.
+
+    Args:
+        strata: both samples of each stratum, none of them empty.
+    """
+    if not strata:
+        return None
+    excluded = _ranks_excluded(tuple(sorted((len(before), len(after)) for before, after in strata)), level)
+    if excluded is None:
+        return None
+    shifts = np.sort(np.concatenate([(after[:, None] - before[None, :]).ravel() for before, after in strata]))
+    return np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
 
 
 def size_of(before: FloatArray, after: FloatArray) -> float:
@@ -418,26 +441,39 @@ def size_of(before: FloatArray, after: FloatArray) -> float:
     return abs(float(np.median(before))) or abs(float(np.median(after))) or 1.0
 
 
-def _ranks_excluded(n: int, m: int, level: float) -> int | None:
-    """Return how many of the n * m sorted differences are outside the interval at each end; None: level unreachable."""
+@lru_cache(4096)
+def _ranks_excluded(sizes: tuple[tuple[int, int], ...], level: float) -> int | None:
+    """Return how many of the sorted differences are outside the interval at each end; None: level unreachable.
+
+    `sizes`: those of both samples in each stratum.
+    """
     tail = (1 - level) / 2
-    if n * m > 2500:
-        spread = math.sqrt(n * m * (n + m + 1) / 12)
-        return max(int(n * m / 2 - statistics.NormalDist().inv_cdf(1 - tail) * spread), 0)
+    pairs = sum(n * m for n, m in sizes)
+    if pairs > 2500:
+        spread = math.sqrt(sum(n * m * (n + m + 1) for n, m in sizes) / 12)
+        return max(int(pairs / 2 - statistics.NormalDist().inv_cdf(1 - tail) * spread), 0)
+    # Sums of independent statistics: the distribution is the convolution of theirs.
+    chances = np.ones(1)
+    for n, m in sizes:
+        chances = np.convolve(chances, _rank_chances(n, m))
+    outside = int(np.searchsorted(np.cumsum(chances), tail, side="right"))
+    return None if outside == 0 else outside - 1
+
+
+@lru_cache(4096)
+def _rank_chances(n: int, m: int) -> FloatArray:
+    """Return the probability of each rank statistic from 0 to n * m, if there is no difference between the samples."""
     # ways[u] is the number of arrangements of the two samples with the rank statistic u: the recurrence of
     # [mann-1947], as a product of Gaussian polynomials.
     ways = np.zeros(n * m + 1)
     ways[0] = 1.0
     for k in range(1, n + 1):
         raised = ways.copy()
-        for u in range(m + k, n * m + 1):
-            raised[u] -= ways[u - m - k]
-        for u in range(k, n * m + 1):
-            raised[u] += raised[u - k]
+        raised[m + k :] -= ways[: max(len(ways) - m - k, 0)]
+        for start in range(k):
+            raised[start::k] = np.cumsum(raised[start::k])
         ways = raised
-    below = np.cumsum(ways) / math.comb(n + m, n)
-    outside = int(np.searchsorted(below, tail, side="right"))
-    return None if outside == 0 else outside - 1
+    return ways / math.comb(n + m, n)
 
 
 def _number(options: Mapping[str, object], name: str) -> float:

@@ -280,9 +280,10 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Found, int] | None) 
         verdict = conclude(
             problem, recommended, checked, len(best[0].numbers), default_runs, unrepeated=_unrepeated(study)
         )
-        verdict = replace(
-            verdict, measured=len(memory.numbers), doubtful=memory.doubtful, effects=_effects(study, recommended)
-        )
+        measured, doubtful = len(memory.numbers), memory.doubtful
+        if checked is not None and checked.rounds:
+            measured, doubtful = checked.runs + checked.default_runs, checked.doubtful
+        verdict = replace(verdict, measured=measured, doubtful=doubtful, effects=_effects(study, recommended))
     pareto_verdict = _pareto_verdict(study, memory)
     expected = stored[0] if stored is not None and isinstance(stored[0], ParetoSet) else None
     return Analysis(

@@ -21,6 +21,7 @@ from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 from service.policies.check import FinalCheck
+from service.policies.check_rounds import open_rounds
 from service.policies.pruning import Running, Step
 from service.tuner.cheaper import Cheaper
 from service.tuner.method import Method
@@ -129,37 +130,71 @@ class ContextualTuner(Tuner):
         """Return None: the recommendation is a table (`found`)."""
         return None
 
-    def check(
+    def check_runs(
         self,
         best: Configuration | Sequence[Configuration],
         count: int,
         pending: Sequence[TrialRecord] = (),
         policy: FinalCheck | None = None,
-    ) -> list[Configuration]:
-        """Return the next configurations of the final check, which runs in each context where the default is not best.
+        *,
+        most_open: int | None = None,
+        first: int | None = None,
+    ) -> list[Suggestion]:
+        """Return the next runs of the final check, which runs in each context where the default is not best.
 
-        `best` has the best configuration of each context. The contexts take turns.
+        `best` has the best configuration of each context. Each context has rounds of its own, with numbers that no
+        other context has. The contexts take turns by rounds.
         """
-        policy = policy or self.method.final_check
-        assert policy is not None
-        assert not isinstance(best, Mapping)
-        waiting, found = list(pending), list[Configuration]()
+        policy = self._policy(policy)
+        waiting, found = list(pending), list[Suggestion]()
         while len(found) < count:
-            offered: list[tuple[int, Configuration]] = []
-            for one in best:
-                part, context = self.part(one), self.problem.context.of(one)
-                if part is None or _is_default(part.problem, one):
-                    continue
-                mine = self._of(context, waiting)
-                begun = sum(
-                    trial.origin == "check" and trial.number > policy.after for trial in [*part.finished, *mine]
-                )
-                offered += [(begun, each) for each in part.check(one, 1, mine, policy)]
-            if not offered:
+            run = self._next_check(self._checked_parts(best, waiting), policy, most_open)
+            if run is None:
                 break
-            found.append(min(offered, key=lambda pair: pair[0])[1])
-            waiting.append(replace(requested(found[-1], "check"), number=policy.after + 1))
+            found.append(run)
+            waiting.append(replace(requested(run.configuration, "check"), number=policy.after + 1, round=run.round))
         return found
+
+    def spared(
+        self, best: Configuration | Sequence[Configuration], pending: Sequence[TrialRecord], policy: FinalCheck
+    ) -> list[int]:
+        return [
+            number
+            for part, one, waiting in self._checked_parts(best, pending)
+            for number in part.spared(one, waiting, policy)
+        ]
+
+    def _next_check(
+        self,
+        parts: Sequence[tuple[Tuner, Configuration, Sequence[TrialRecord]]],
+        policy: FinalCheck,
+        most_open: int | None,
+    ) -> Suggestion | None:
+        """Return the next run: one that a begun round lacks, or else the first one of the context with the fewest
+        rounds."""
+        rounds = [part.rounds(one, waiting, policy) for part, one, waiting in parts]
+        first = 1 + max((each.number for own in rounds for each in own), default=0)
+        opened = sum(open_rounds(own, policy.used(own, 2)) for own in rounds)
+        rooms = [0] if most_open is not None and opened >= most_open else [0, None]
+        for room in rooms:
+            for place in sorted(range(len(parts)), key=lambda place: len(rounds[place])):
+                part, one, waiting = parts[place]
+                run = next(iter(part.check_runs(one, 1, waiting, policy, most_open=room, first=first)), None)
+                if run is not None:
+                    return run
+        return None
+
+    def _checked_parts(
+        self, best: Configuration | Sequence[Configuration], pending: Sequence[TrialRecord]
+    ) -> list[tuple[Tuner, Configuration, Sequence[TrialRecord]]]:
+        """Return the tuner, the best configuration and the pending trials of each context with a check."""
+        assert not isinstance(best, Mapping)
+        parts = [(self.part(one), one) for one in best]
+        return [
+            (part, one, self._of(self.problem.context.of(one), pending))
+            for part, one in parts
+            if part is not None and not _is_default(part.problem, one)
+        ]
 
     def checked_contexts(self, best: Sequence[Configuration], policy: FinalCheck) -> list[ContextCheck]:
         """Return the result of the final check in each context."""

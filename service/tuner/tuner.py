@@ -26,9 +26,12 @@ from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 from service.policies import members, noise, pruning, resampling
-from service.policies.check import CheckResult, FinalCheck, Side
+from service.policies.check import CheckResult, FinalCheck
+from service.policies.check_interval import Pair
+from service.policies.check_rounds import Round, begun
 from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
+from service.tuner.checking import rounds_of
 from service.tuner.elimination import Elimination
 from service.tuner.method import Method
 from service.tuner.recommendation import (
@@ -60,10 +63,15 @@ NO_STEPS: Mapping[int, Sequence[Step]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A configuration to measure. `origin`: "suggested" by the algorithm, or "replicate" of a resampling policy."""
+    """A configuration to measure.
+
+    `origin`: "suggested" by the algorithm, "replicate" of a resampling policy, or "check". `round`: the one of the
+    final check.
+    """
 
     configuration: Configuration
     origin: str
+    round: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,49 +267,82 @@ class Tuner:
         pending: Sequence[TrialRecord] = (),
         policy: FinalCheck | None = None,
     ) -> list[Configuration]:
-        """Return up to `count` configurations for the final check, which measures `best` and the default in turns.
+        """Return up to `count` configurations for the final check, in the order of `check_runs`."""
+        return [one.configuration for one in self.check_runs(best, count, pending, policy)]
+
+    def check_runs(
+        self,
+        best: Configuration | Sequence[Configuration],
+        count: int,
+        pending: Sequence[TrialRecord] = (),
+        policy: FinalCheck | None = None,
+        *,
+        most_open: int | None = None,
+        first: int | None = None,
+    ) -> list[Suggestion]:
+        """Return up to `count` runs for the final check, which measures `best` and the default in rounds.
 
         The result is empty if the finished and pending trials are enough. Only the check's own trials count: `best` was
-        chosen by the others, so their values make it look better than it is. A trial with a doubtful timing is
-        repeated, within the limit on the number of trials.
+        chosen by the others, so their values make it look better than it is.
 
         Args:
             best: the best configuration, or members of the Pareto set.
             policy: by default the method's.
+            most_open: how many rounds may be open at once; None: any number.
+            first: the number of the next new round; by default the one after the last.
         """
-        policy = policy or self.method.final_check
-        assert policy is not None
-        compared = self._compared(best)
-        return [compared[place] for place in policy.turns(self._sides(policy, compared, pending), count)]
+        policy = self._policy(policy)
+        sides = self._sides(best)
+        turns = policy.turns(
+            self.rounds(best, pending, policy), len(sides), self.method.seed, count, most_open=most_open, first=first
+        )
+        return [Suggestion(sides[turn.side], "check", turn.round) for turn in turns]
+
+    def spared(
+        self, best: Configuration | Sequence[Configuration], pending: Sequence[TrialRecord], policy: FinalCheck
+    ) -> list[int]:
+        """Return the numbers of the trials that wait to be begun, and that the final check no longer needs.
+
+        Their round is void, or the check is over.
+        """
+        sides = self._sides(best)
+        rounds = self.rounds(best, pending, policy)
+        void = {one.number for one in rounds if one.is_void}
+        is_over = policy.is_over(rounds, len(sides))
+        keys = {self.problem.space.key(one) for one in sides}
+        return [
+            trial.number
+            for trial in pending
+            if trial.state == TrialState.REQUESTED
+            and _is_of(policy, trial)
+            and self.problem.space.key(trial.configuration) in keys
+            and (is_over or trial.round in void)
+        ]
+
+    def rounds(
+        self,
+        best: Configuration | Sequence[Configuration],
+        pending: Sequence[TrialRecord] = (),
+        policy: FinalCheck | None = None,
+    ) -> list[Round]:
+        """Return the rounds of the final check of `best`, in the order of their numbers."""
+        trials = filter(partial(_is_of, self._policy(policy)), [*self._finished, *pending])
+        return rounds_of(self.problem, self._sides(best), trials)
 
     def checked(self, best: Configuration, policy: FinalCheck | None = None) -> CheckResult:
-        """Return the final check's result for `best`. Doubtful timings count only if there are too few others.
-
-        A gain that breaks the outcome constraints in at least half of the runs is not proven.
-        """
-        policy = policy or self.method.final_check
-        assert policy is not None
-        objective = self.problem.objectives[0]
-        sides = self._sides(policy, self._compared(best))
-        trusted = [[value for (value,) in side.values] for side in sides]
-        every = [[value for (value,) in [*side.values, *side.doubtful]] for side in sides]
-        found = policy.result(trusted[0], trusted[1], objective)
-        found = found if found.known else policy.result(every[0], every[1], objective)
-        side = sides[1]
-        if side.acceptable:
-            return found
-        text = f"no gain to use: {side.broken} of {side.runs} runs of the final check broke an outcome constraint"
-        return replace(found, text=text, acceptable=False)
+        """Return the final check's result for `best`."""
+        policy = self._policy(policy)
+        return policy.result(self.rounds(best, (), policy), self.problem.objectives[0])
 
     def checked_members(self, best: Sequence[Configuration], policy: FinalCheck) -> ParetoVerdict:
         """Return the verdict of the final check on members of the Pareto set."""
-        sides = self._sides(policy, self._compared(best))
-        gains = policy.gains(sides) if best else []
+        rounds = self.rounds(best, (), policy)
+        found = policy.comparisons(rounds, len(best) + 1) if best else []
         measured = [
-            member_of(self.problem, one, side, sides[0], found)
-            for one, side, found in zip(best, sides[1:], gains, strict=True)
+            member_of(self.problem, one, Pair.of(rounds, side), comparisons)
+            for side, (one, comparisons) in enumerate(zip(best, found, strict=True), start=1)
         ]
-        return conclude_pareto(measured, policy.level, sum(side.begun for side in sides))
+        return conclude_pareto(measured, policy.level, begun(rounds))
 
     def elimination(
         self, best: Configuration, checked: CheckResult, policy: FinalCheck, pending: Sequence[TrialRecord] = ()
@@ -389,30 +430,14 @@ class Tuner:
             return None, None
         return expected_improvement(prediction, len(found)), prediction.noise
 
-    def _compared(self, best: Configuration | Sequence[Configuration]) -> list[Configuration]:
+    def _policy(self, policy: FinalCheck | None) -> FinalCheck:
+        found = policy or self.method.final_check
+        assert found is not None
+        return found
+
+    def _sides(self, best: Configuration | Sequence[Configuration]) -> list[Configuration]:
         """Return the configurations that the final check measures, the default first."""
         return [self.problem.space.default(), *([best] if isinstance(best, Mapping) else best)]
-
-    def _sides(
-        self, policy: FinalCheck, compared: Sequence[Configuration], pending: Sequence[TrialRecord] = ()
-    ) -> list[Side]:
-        """Return the trials of the final check of each of these configurations."""
-        signs, metrics = self.problem.signs().tolist(), self.problem.metrics
-        places = {self.problem.space.key(one): place for place, one in enumerate(compared)}
-        values: list[list[list[float]]] = [[] for _ in compared]
-        doubtful: list[list[list[float]]] = [[] for _ in compared]
-        failed, waiting, broken = ([0] * len(compared) for _ in range(3))
-        for trial in filter(partial(_is_of, policy), [*self._finished, *pending]):
-            place = places.get(self.problem.space.key(trial.configuration), 0)
-            if trial.state in (TrialState.REQUESTED, TrialState.ACTIVE):
-                waiting[place] += 1
-            elif trial.state != TrialState.COMPLETED:
-                failed[place] += 1
-            else:
-                row = [sign * trial.metrics[metric] for sign, metric in zip(signs, metrics, strict=True)]
-                (doubtful if trial.doubtful else values)[place].append(row)
-                broken[place] += not self.problem.acceptable(trial.metrics)
-        return [Side(*one) for one in zip(values, doubtful, failed, waiting, broken, strict=True)]
 
     def _made(self) -> Algorithm:
         if self._lender is not None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from service.core.problem import Problem
 from service.core.reasons import Reason
 from service.core.space import Configuration
-from service.policies.check import CheckResult, Side, interval_text, mostly_acceptable, percent_text, word_for
+from service.policies.check import CheckResult, interval_text, mostly_acceptable, percent_text, word_for
+from service.policies.check_interval import Comparison, Pair
 from service.policies.members import volume
-from service.policies.noise import Gain
 from service.tuner.elimination import Effects
 from service.tuner.recommendation import Recommendation
 
@@ -22,8 +22,8 @@ class Level(StrEnum):
     """How certain the gain is.
 
     PROVEN: the final check's interval, or a measurement without noise, excludes no gain. PROVISIONAL: the search's own
-    interval excludes it. NO_GAIN: an interval does not exclude it, or the gain may not be used. UNKNOWN: there is no
-    interval yet.
+    interval excludes it, or the check's does, but other processes may be the cause. NO_GAIN: an interval does not
+    exclude it, or the gain may not be used. UNKNOWN: there is no interval yet.
     """
 
     PROVEN = "proven"
@@ -77,8 +77,8 @@ class Verdict:
     unit. `default` and `default_runs` are of the default configuration. `gain` is a share of the default's value, and
     the interval from `low` to `high` contains it with a confidence of 95 % (or of the final check's own level).
     `trials` is the number of trials of the final check, 0 before its end and without one. `measured` is the number of
-    all trials with a value, and `doubtful` the number of those with a doubtful timing. `effects`: which changes carry a
-    proven gain, once the final check has found out.
+    trials with a value, and `doubtful` the number of those with a doubtful timing; after a final check, of its trials.
+    `effects`: which changes carry a proven gain, once the final check has found out.
 
     This object decides what is recommended. If the final check has not shown that the configuration found is better,
     `configuration` is the default, the gain is 0, and `compared` is the configuration found. `conditions` say under
@@ -158,13 +158,14 @@ class ObjectiveGain:
 class Member:
     """A member of the Pareto set that the final check has measured by `runs` trials.
 
-    `broken` of them broke an outcome constraint.
+    `broken` of them broke an outcome constraint. `certain`: on a quiet machine, the gains would be above zero as well.
     """
 
     params: Configuration
     runs: int
     objectives: tuple[ObjectiveGain, ...]
     broken: int = 0
+    certain: bool = True
 
     @property
     def is_known(self) -> bool:
@@ -228,12 +229,11 @@ def conclude(
         default_runs: the number of trials that measured the default.
         unrepeated: why a configuration that was measured once has not been measured again (`why_unrepeated`).
     """
-    if checked is None:
-        level, code, text = _of_the_search(problem, recommended, default_runs)
-        if problem.noisy and runs == 1 and unrepeated:
-            text += f"; the recommended configuration was measured once{unrepeated}"
-    else:
-        level, code, text = (Level.PROVEN if checked.proven else Level.NO_GAIN), _of_the_check(checked), checked.text
+    if checked is not None:
+        return _of_check(problem, recommended, checked, runs, default_runs)
+    level, code, text = _of_the_search(problem, recommended, default_runs)
+    if problem.noisy and runs == 1 and unrepeated:
+        text += f"; the recommended configuration was measured once{unrepeated}"
     return Verdict(
         level,
         code,
@@ -246,8 +246,64 @@ def conclude(
         recommended.gain,
         recommended.gain_low,
         recommended.gain_high,
-        0 if checked is None else checked.n,
+        0,
     )
+
+
+def _of_check(
+    problem: Problem, measured: Recommendation, checked: CheckResult, runs: int, default_runs: int
+) -> Verdict:
+    """Return the verdict of a final check that is over. `measured`: what it has compared with the default."""
+    code = _of_the_check(checked)
+    default = problem.space.default()
+    found = Verdict(
+        Level.PROVEN if checked.proven else Level.PROVISIONAL if checked.better else Level.NO_GAIN,
+        code,
+        checked.text,
+        measured.configuration,
+        measured.value,
+        runs,
+        measured.default,
+        default_runs,
+        measured.gain,
+        measured.gain_low,
+        measured.gain_high,
+        checked.n,
+        doubtful=checked.doubtful,
+        conditions=_load(checked),
+        rounds=checked.rounds,
+        disturbed_rounds=checked.disturbed,
+    )
+    # Without a value of the default, nothing else can be recommended. The default may also be what was found.
+    if (
+        checked.better
+        or measured.default is None
+        or problem.space.key(measured.configuration) == problem.space.key(default)
+    ):
+        return found
+    known = (measured.gain, measured.gain_low, measured.gain_high) if checked.known else (None, None, None)
+    return replace(
+        found,
+        configuration=default,
+        value=measured.default,
+        runs=default_runs,
+        gain=0.0,
+        low=None,
+        high=None,
+        compared=Compared(measured.configuration, measured.value, runs, *known),
+    )
+
+
+def _load(checked: CheckResult) -> tuple[Reason, ...]:
+    """Return the condition that other processes used the CPUs during the check, if they did."""
+    if not checked.disturbed:
+        return ()
+    share = checked.share or 0.0
+    text = (
+        f"{checked.disturbed} of {checked.rounds} rounds were disturbed: "
+        f"other processes took {100 * share:.0f} % of the CPUs"
+    )
+    return (Reason(text, "load", share=share, rounds=checked.rounds, disturbed=checked.disturbed),)
 
 
 def row_of(problem: Problem, context: Configuration, verdict: Verdict | None) -> ContextRow:
@@ -259,14 +315,18 @@ def row_of(problem: Problem, context: Configuration, verdict: Verdict | None) ->
 
 
 def after_check(problem: Problem, configuration: Configuration, checked: CheckResult) -> Recommendation | None:
-    """Return the recommendation of the configuration that a final check has measured, in the check's numbers alone.
+    """Return what a final check has measured of a configuration, in the check's numbers alone.
 
-    The result is None if nothing is known of the default's value: too few trials worked, or an earlier version of the
-    service has stored the result.
+    If the gain is not known, the values are the medians of what was measured, without intervals. The result is None
+    if nothing is known of one of the two values: no trial worked, or an earlier version of the service has stored the
+    result.
     """
-    if checked.default is None:
+    default = checked.default
+    if default is None:
         return None
-    sign, default = float(problem.signs()[0]), checked.default
+    if not checked.known:
+        return None if checked.value is None else Recommendation(configuration, checked.value, None, None, default)
+    sign = float(problem.signs()[0])
     low, value, high = (default - sign * gain * abs(default) for gain in (checked.low, checked.gain, checked.high))
     return Recommendation(
         configuration, value, min(low, high), max(low, high), default, checked.gain, checked.low, checked.high
@@ -274,22 +334,23 @@ def after_check(problem: Problem, configuration: Configuration, checked: CheckRe
 
 
 def member_of(
-    problem: Problem, configuration: Configuration, side: Side, default: Side, gains: Sequence[Gain] | None
+    problem: Problem, configuration: Configuration, pair: Pair, comparisons: Sequence[Comparison] | None
 ) -> Member:
-    """Return a member of the Pareto set with its gains over the default.
+    """Return a member of the Pareto set with its gains over the default. `pair`: its runs and those of the default.
 
-    `gains`: None if too few trials worked. They are unknown, too, if the member breaks an outcome constraint.
+    `comparisons`: None if too few trials worked. The gains are unknown, too, if the member breaks an outcome
+    constraint.
     """
-    if gains is None or not side.acceptable:
+    runs, broken = len(pair.after), sum(run.broken for run in pair.after)
+    if comparisons is None or not mostly_acceptable(broken, runs):
         unknown = tuple(ObjectiveGain(metric, None, None, None, None, None) for metric in problem.metrics)
-        return Member(configuration, side.runs, unknown, side.broken)
+        return Member(configuration, runs, unknown, broken)
     signs, found = problem.signs().tolist(), []
-    columns = zip(*(default.values or default.doubtful), strict=True)
-    for metric, sign, column, gain in zip(problem.metrics, signs, columns, gains, strict=True):
-        before = sign * statistics.median(column)
-        value = before - sign * gain.estimate * abs(before)
-        found.append(ObjectiveGain(metric, value, before, gain.estimate, gain.low, gain.high))
-    return Member(configuration, side.runs, tuple(found), side.broken)
+    for place, (metric, sign, one) in enumerate(zip(problem.metrics, signs, comparisons, strict=True)):
+        before = sign * statistics.median(run.values[place] for run in pair.before)
+        value = before - sign * one.gain.estimate * abs(before)
+        found.append(ObjectiveGain(metric, value, before, one.gain.estimate, one.gain.low, one.gain.high))
+    return Member(configuration, runs, tuple(found), broken, all(one.certain for one in comparisons))
 
 
 def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -> ParetoVerdict:
@@ -308,12 +369,14 @@ def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -
     gain, low, high = (
         volume([[getattr(one, end) for one in objectives] for objectives in known]) for end in ("gain", "low", "high")
     )
-    level = Level.PROVEN if any(one.is_better for one in members) else Level.NO_GAIN
-    if level is Level.PROVEN:
+    better = [one for one in members if one.is_better]
+    level = Level.NO_GAIN if not better else Level.PROVEN if any(one.certain for one in better) else Level.PROVISIONAL
+    text = "no measurable gain in every objective at once: hypervolume"
+    if better:
         text = f"better in every objective: hypervolume {_volume_text(gain)} %"
-    else:
-        text = "no measurable gain in every objective at once: hypervolume"
     text += f" ({100 * confidence:g} %: {_volume_text(low)} to {_volume_text(high)})"
+    if level is Level.PROVISIONAL:
+        text += " while other processes disturbed the runs; not proven for a quiet machine"
     if not members:
         text = "no measurable gain: the default is the best in every objective"
     return ParetoVerdict(level, text, gain, low, high, trials, tuple(members), confidence=confidence)
@@ -334,8 +397,8 @@ def stored_verdict(
         params = present(one["params"])
         if params is not None:
             gains = tuple(ObjectiveGain(**gain) for gain in one["objectives"])
-            # An earlier version of the service has not stored the broken runs.
-            found.append(Member(params, one["runs"], gains, one.get("broken", 0)))
+            # Earlier versions of the service have not stored the last two.
+            found.append(Member(params, one["runs"], gains, one.get("broken", 0), one.get("certain", True)))
     if stored["members"] and not found:
         return None
     return conclude_pareto(found, stored["confidence"], stored["trials"])
@@ -368,12 +431,14 @@ def why_unrepeated(resampling: str, *, limited: bool, over: bool, spent: bool) -
 
 
 def _of_the_check(checked: CheckResult) -> Finding:
+    if checked.failing:
+        return Finding.FAILS
     if not checked.known:
         return Finding.CHECK_FAILED
     if not checked.acceptable:
         return Finding.BREAKS_CONSTRAINT
-    if checked.proven:
-        return Finding.BETTER
+    if checked.better:
+        return Finding.BETTER if checked.certain else Finding.DISTURBED
     return Finding.WORSE if checked.high < 0 else Finding.NOT_BETTER
 
 

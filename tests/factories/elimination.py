@@ -11,7 +11,8 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
-from service.policies.check import FinalCheck, Side
+from service.policies.check import FinalCheck
+from service.tuner.checking import rounds_of
 from service.tuner.elimination import Effects, Elimination, State, describe
 
 Truth = Callable[[Configuration], float]
@@ -41,11 +42,10 @@ class Checked:
         self.policy, self.seed = FinalCheck(**policy), seed
         self.best: Configuration = dict.fromkeys(problem.space.names(), 1)
         self.trials: list[TrialRecord] = []
-        values: tuple[list[float], list[float]] = ([], [])
-        while turns := self.policy.turns([Side([(value,) for value in side]) for side in values], 1):
-            trial = self.run(self.best if turns[0] else problem.space.default())
-            values[turns[0]].append(float(problem.signs()[0]) * trial.metrics["value"])
-        self.checked = self.policy.result(*values, problem.objectives[0])
+        sides = [problem.space.default(), self.best]
+        while turns := self.policy.turns(rounds_of(problem, sides, self.trials), 2, seed, 1):
+            self.run(sides[turns[0].side])
+        self.checked = self.policy.result(rounds_of(problem, sides, self.trials), problem.objectives[0])
 
     @property
     def proven(self) -> bool:

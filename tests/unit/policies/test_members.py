@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.errors import InvalidInput
-from service.policies.check import FinalCheck, Side
+from service.policies.check import FinalCheck
+from service.policies.check_rounds import Outcome, Round, Run, Turn, fails
 from service.policies.members import choose, volume
 from tests.factories.pareto import simulate
 
@@ -78,64 +81,83 @@ def test_the_trials_of_one_member_have_to_be_allowed() -> None:
         assert (caught.value.data["field"], caught.value.data["allowed"]) == (f"final_check.{field}", allowed)
 
 
-def test_one_round_goes_forward_and_the_next_backward() -> None:
-    check, values = FinalCheck(max_trials=16, width=0.001), [[row(1.0 + place)] * 0 for place in range(4)]
-    order = []
-    while turns := check.turns([Side(one) for one in values], 1):
-        order += turns
-        values[turns[0]].append(row(1.0 + len(order) % 3))
-    assert order == [0, 1, 2, 3, 3, 2, 1, 0, 0, 1, 2, 3, 3, 2, 1, 0]
+def rounds_of(*sides: Sequence[tuple[float, float]]) -> list[Round]:
+    """Return the rounds with these values of two objectives, by side."""
+    rounds: dict[int, dict[int, Run]] = {}
+    for side, values in enumerate(sides):
+        for number, one in enumerate(values, start=1):
+            rounds.setdefault(number, {})[side] = Run(Outcome.MEASURED, one, (None, None))
+    return [Round(number, rounds[number], len(sides)) for number in sorted(rounds)]
 
 
-outcomes = st.sampled_from(["value", "doubtful", "failed", "waiting"])
+def test_each_round_has_every_member_once() -> None:
+    check, seed = FinalCheck(max_trials=16, width=0.001), 5
+    turns: list[Turn] = []
+    rounds: list[Round] = []
+    while found := check.turns(rounds, 4, seed, 1):
+        turns += found
+        values = Run(Outcome.MEASURED, row(1.0 + len(turns) % 3), (None, None))
+        begun = {one.number: one.runs for one in rounds}
+        begun[found[0].round] = {**begun.get(found[0].round, {}), found[0].side: values}
+        rounds = [Round(number, runs, 4) for number, runs in begun.items()]
+    assert [turn.round for turn in turns] == [1 + place // 4 for place in range(16)]
+    orders = [[turn.side for turn in turns[first : first + 4]] for first in range(0, 16, 4)]
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
+    assert orders[1] == orders[0][::-1]
+    assert orders[3] == orders[2][::-1]
 
 
-@given(st.integers(2, 9), st.lists(st.tuples(st.integers(1, 4), outcomes), max_size=60))
-def test_no_side_gets_ahead(members: int, events: list[tuple[int, str]]) -> None:
-    """Each next trial is of a side with the fewest values, no matter how the others have ended."""
+@given(st.integers(2, 9), st.integers(1, 5), st.lists(st.sampled_from(list(Outcome)), min_size=1, max_size=60))
+def test_no_side_gets_ahead(members: int, at_once: int, outcomes: list[Outcome]) -> None:
+    """A member has at most one run in each round, whatever becomes of the runs, and the trials are not exceeded."""
     check = FinalCheck(max_trials=50, width=1e-6)
-    sides = [Side([]) for _ in range(members + 1)]
-    for number, (count, outcome) in enumerate(events):
-        turns = check.turns(sides, count)
-        assert len(turns) <= count
-        assert sum(side.begun for side in sides) + len(turns) <= check.max_trials
-        used = [place for place, side in enumerate(sides) if place == 0 or not side.fails]
-        counts = [len(side.values) + side.waiting for side in sides]
-        for place in turns:
-            if len(used) > 1:
-                assert place in used, "a member that keeps failing is left out"
-                assert counts[place] == min(counts[one] for one in used)
-            counts[place] += 1
-            side = sides[place]
-            if outcome == "value":
-                sides[place] = Side([*side.values, row(1.0 + number % 7)], side.doubtful, side.failed, side.waiting)
-            elif outcome == "doubtful":
-                sides[place] = Side(side.values, [*side.doubtful, row(9.0)], side.failed, side.waiting)
-            elif outcome == "failed":
-                sides[place] = Side(side.values, side.doubtful, side.failed + 1, side.waiting)
-            else:
-                sides[place] = Side(side.values, side.doubtful, side.failed, side.waiting + 1)
+    rounds: dict[int, dict[int, Run]] = {}
+    for number, outcome in enumerate(outcomes):
+        known = [Round(place, rounds[place], members + 1) for place in sorted(rounds)]
+        turns = check.turns(known, members + 1, 0, at_once)
+        assert len(turns) <= at_once
+        for turn in turns:
+            own = rounds.setdefault(turn.round, {})
+            assert turn.side not in own
+            assert not fails(known, turn.side), "a member that keeps failing is left out"
+            assert not Round(turn.round, own, members + 1).is_void
+            own[turn.side] = Run(Outcome.OPEN)
+        opened = [
+            (place, side) for place, runs in rounds.items() for side in runs if runs[side].outcome == Outcome.OPEN
+        ]
+        if not opened:
+            break
+        place, side = opened[0]
+        rounds[place][side] = Run(outcome, row(1.0 + number % 7) if outcome is Outcome.MEASURED else (), (None, None))
+    assert sum(map(len, rounds.values())) <= check.max_trials
 
 
 def test_it_ends_as_soon_as_all_intervals_are_narrow() -> None:
-    exact = [Side([(1.0 + place, 2.0)] * 5) for place in range(4)]
-    assert FinalCheck(max_trials=40).turns(exact, 1) == []
-    assert FinalCheck(max_trials=40).turns([*exact[:3], Side([(4.0, 2.0)] * 4)], 1) == [3]
-    noisy = [*exact[:3], Side([(4.0, 2.0 + place) for place in range(5)])]
-    assert FinalCheck(max_trials=40).turns(noisy, 1)
-    failing = [*exact[:3], Side([], failed=2)]
-    assert FinalCheck(max_trials=40).turns(failing, 1) == [], "the others are enough"
+    exact = [[(1.0 + place, 2.0)] * 8 for place in range(4)]
+    check = FinalCheck(max_trials=60)
+    assert check.turns(rounds_of(*exact), 4, 0, 1) == []
+    few = [one[:5] for one in exact]
+    assert check.turns(rounds_of(*few), 4, 0, 1), "chance alone may make so few intervals narrow"
+    assert check.turns(rounds_of(*few[:3], few[3][:4]), 4, 0, 1) == [Turn(5, 3)]
+    assert check.turns(rounds_of(*exact[:3], [(4.0, 2.0 + place) for place in range(8)]), 4, 0, 1)
+    failing = [Round(one.number, {**one.runs, 3: Run(Outcome.UNUSABLE)}, 4) for one in rounds_of(*exact)]
+    assert check.turns(failing, 4, 0, 1) == [], "the others are enough"
 
 
-def test_doubtful_timings_count_only_if_there_are_too_few_others() -> None:
+def test_a_disturbance_counts_for_all_objectives() -> None:
     check = FinalCheck(max_trials=40)
-    default, clean = Side([row(10.0 + place / 10) for place in range(5)]), [row(8.0 + place / 10) for place in range(5)]
-    [trusted] = check.gains([default, Side(clean, [row(80.0)])])
-    assert trusted is not None
-    assert all(gain.estimate == pytest.approx(0.2, abs=0.02) for gain in trusted)
-    [both] = check.gains([default, Side(clean[:3], clean[3:])])
-    assert both == trusted
-    assert check.gains([default, Side(clean[:3])]) == [None]
+    default, member = ([row(size + place / 10) for place in range(5)] for size in (10.0, 8.0))
+    [quiet] = check.comparisons(rounds_of(default, member), 2)
+    assert quiet is not None
+    assert all(one.certain and one.gain.estimate == pytest.approx(0.2, abs=0.02) for one in quiet)
+    busy = [
+        Round(one.number, {side: replace(run, share=0.5) for side, run in one.runs.items()})
+        for one in rounds_of(default, member)
+    ]
+    [disturbed] = check.comparisons(busy, 2)
+    assert disturbed is not None
+    assert [one.certain for one in disturbed] == [False, False]
+    assert check.comparisons(rounds_of(default, member[:3]), 2) == [None]
 
 
 GAINS = [[0.4, 0.2], [0.3, 0.3], [0.2, 0.4]]

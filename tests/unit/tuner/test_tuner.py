@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, Configuration, FloatParameter, IntParameter, Scalar, Space
 from service.core.trial import TrialRecord
-from service.policies.check import CheckResult, FinalCheck
+from service.policies.check import FinalCheck
 from service.policies.pruning import Running, Step
 from service.policies.stopping import parse
 from service.tuner.method import Method
@@ -247,27 +246,6 @@ def test_the_final_check_alternates_configurations_and_counts_only_its_own_trial
     verdict = tuner.checked(best)
     assert verdict.low <= verdict.gain <= verdict.high
     assert verdict.gain == pytest.approx(0.2, abs=0.08)
-
-
-def test_the_final_check_repeats_doubtful_timings_within_its_limit() -> None:
-    best: Configuration = {"n": 3, "huge": True}
-
-    def checked(*, doubtful: int) -> tuple[int, CheckResult]:
-        """Run a check in which so many of every four trials are doubtful and take ten times as long."""
-        tuner = Tuner(PROBLEM, Method(algorithm="random", final_check=FinalCheck(max_trials=24)))
-        number = 0
-        while found := tuner.check(best, 1):
-            number += 1
-            assert number <= 24
-            is_slow = number % 4 < doubtful
-            value = (8.0 if found[0] == best else 10.0) * (10.0 if is_slow else 1.0)
-            tuner.update([replace(finished(number, found[0], value, "check"), doubtful=is_slow)])
-        return number, tuner.checked(best)
-
-    quiet, busy, always = checked(doubtful=0), checked(doubtful=1), checked(doubtful=4)
-    assert quiet[0] < busy[0] < always[0] == 24
-    assert quiet[1].gain == busy[1].gain == pytest.approx(0.2)
-    assert always[1].gain == pytest.approx(0.2), "nothing else was measured"
 
 
 def test_several_checks_at_a_time_are_split_between_the_two() -> None:

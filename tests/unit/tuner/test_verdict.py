@@ -1,10 +1,13 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from service.core.problem import Objective, Problem
 from service.core.space import IntParameter, Space
 from service.policies.check import CheckResult
 from service.tuner.recommendation import Recommendation
-from service.tuner.verdict import Finding, Level, after_check, conclude, why_unrepeated
+from service.tuner.verdict import Compared, Finding, Level, after_check, conclude, why_unrepeated
 
 SPACE = Space.build([IntParameter("n", 1, 100, default=1)])
 SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize", "s")])
@@ -71,8 +74,15 @@ def test_a_check_that_excludes_no_gain_proves_it(low: float, level: Level) -> No
     assert found is not None
     verdict = conclude(SECONDS, found, checked, 9, 7)
     assert (verdict.level, verdict.text, verdict.trials) == (level, "the text", 12)
-    assert verdict.code is (Finding.BETTER if level is Level.PROVEN else Finding.NOT_BETTER)
-    assert (verdict.gain, verdict.low, verdict.high) == (0.2, low, 0.3)
+    if level is Level.PROVEN:
+        assert (verdict.code, verdict.configuration, verdict.compared) == (Finding.BETTER, {"n": 2}, None)
+        assert (verdict.gain, verdict.low, verdict.high, verdict.runs) == (0.2, low, 0.3, 9)
+        return
+    # The default is recommended, and the configuration found is what it was compared with.
+    assert (verdict.code, verdict.configuration) == (Finding.NOT_BETTER, {"n": 1})
+    assert (verdict.value, verdict.default, verdict.runs, verdict.default_runs) == (10.0, 10.0, 7, 7)
+    assert (verdict.gain, verdict.low, verdict.high) == (0.0, None, None)
+    assert verdict.compared == Compared({"n": 2}, 8.0, 9, 0.2, low, 0.3)
 
 
 def test_a_gain_that_breaks_an_outcome_constraint_is_not_proven() -> None:
@@ -80,8 +90,56 @@ def test_a_gain_that_breaks_an_outcome_constraint_is_not_proven() -> None:
     found = after_check(SECONDS, {"n": 2}, checked)
     assert found is not None
     verdict = conclude(SECONDS, found, checked, 9, 7)
-    assert (verdict.level, verdict.code, verdict.gain) == (Level.NO_GAIN, Finding.BREAKS_CONSTRAINT, 0.2)
+    assert (verdict.level, verdict.code, verdict.gain) == (Level.NO_GAIN, Finding.BREAKS_CONSTRAINT, 0.0)
+    assert (verdict.configuration, verdict.compared and verdict.compared.gain) == ({"n": 1}, 0.2)
     assert CheckResult.from_json(checked.to_json()) == checked
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"low": -0.4, "gain": -0.3, "high": -0.2}, Finding.WORSE),
+        ({"failing": True}, Finding.FAILS),
+        ({"known": False, "gain": 0.0, "low": 0.0, "high": 0.0, "value": 7.0}, Finding.CHECK_FAILED),
+        ({"known": False, "gain": 0.0, "low": 0.0, "high": 0.0, "value": 7.0, "failing": True}, Finding.FAILS),
+    ],
+)
+def test_whatever_is_not_shown_to_be_better_is_not_recommended(change: dict[str, Any], code: Finding) -> None:
+    checked = replace(CheckResult("the text", 0.2, 0.1, 0.3, 12, 10.0), **change)
+    found = after_check(SECONDS, {"n": 2}, checked)
+    assert found is not None
+    verdict = conclude(SECONDS, found, checked, 9, 7)
+    assert (verdict.level, verdict.code, verdict.text) == (Level.NO_GAIN, code, "the text")
+    assert (verdict.configuration, verdict.value, verdict.gain) == ({"n": 1}, 10.0, 0.0)
+    assert verdict.compared is not None
+    expected = (checked.gain, checked.low, checked.high) if checked.known else (None, None, None)
+    assert (verdict.compared.gain, verdict.compared.low, verdict.compared.high) == expected
+    if not checked.known:
+        assert verdict.compared.value == 7.0, "the median of its runs, and not the default's value"
+
+
+def test_a_gain_that_other_processes_may_have_caused_is_provisional() -> None:
+    checked = CheckResult(
+        "the text", 0.2, 0.1, 0.3, 12, 10.0, rounds=6, disturbed=5, doubtful=9, share=0.5, certain=False
+    )
+    found = after_check(SECONDS, {"n": 2}, checked)
+    assert found is not None
+    verdict = conclude(SECONDS, found, checked, 9, 7)
+    assert (verdict.level, verdict.code, verdict.configuration) == (Level.PROVISIONAL, Finding.DISTURBED, {"n": 2})
+    assert (verdict.gain, verdict.low, verdict.high) == (0.2, 0.1, 0.3)
+    assert (verdict.rounds, verdict.disturbed_rounds, verdict.doubtful) == (6, 5, 9)
+    [condition] = verdict.conditions
+    assert condition == "5 of 6 rounds were disturbed: other processes took 50 % of the CPUs"
+    assert condition.data == {"code": "load", "values": {"share": 0.5, "rounds": 6, "disturbed": 5}}
+    proven = conclude(SECONDS, found, replace(checked, certain=True), 9, 7)
+    assert (proven.level, proven.code, proven.conditions) == (Level.PROVEN, Finding.BETTER, (condition,))
+
+
+def test_without_any_value_of_the_default_the_configuration_found_stays() -> None:
+    checked = CheckResult("the default failed", 0.0, 0.0, 0.0, 8, None, known=False, value=7.0)
+    assert after_check(SECONDS, {"n": 2}, checked) is None
+    verdict = conclude(SECONDS, recommended(None, None, None), checked, 4, 0)
+    assert (verdict.code, verdict.configuration, verdict.compared) == (Finding.CHECK_FAILED, {"n": 2}, None)
 
 
 @pytest.mark.parametrize(("problem", "value", "low", "high"), [(SECONDS, 8.0, 7.0, 9.0), (RATE, 12.0, 11.0, 13.0)])

@@ -243,7 +243,7 @@ def test_the_posterior_of_a_costly_algorithm_decides_on_the_pareto_set(principal
     assert float(member["x"]) == min(float(one.params["x"]) for one in tried), "the medians of many are equal"
     assert [one.params for one in analyse(principal, study).best] == [member]
     trials = measure(principal, name, values)
-    assert [trial.origin for trial in trials] == ["check"] * 10
+    assert [trial.origin for trial in trials] == ["check"] * 12
     assert verdict_of(principal, name).level == "proven"
 
 
