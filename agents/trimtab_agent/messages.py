@@ -42,6 +42,15 @@ def of_component(component: Component) -> agent_pb2.Component:
         space=[of_parameter(parameter) for parameter in component.parameters.values()],
         metrics=list(component.metrics),
         file_digest=component.file_digest,
+        injected=[
+            agent_pb2.Injected(
+                text=one.text,
+                application=one.application,
+                parameter=one.parameter,
+                values=[of_value(value) for value in one.values],
+            )
+            for one in component.injected
+        ],
     )
 
 

@@ -22,9 +22,11 @@ from trimtab_components.schema import (
     Condition,
     Domain,
     Form,
+    Injected,
     Metric,
     Parameter,
     Range,
+    Scalar,
     Stream,
     Switch,
     Template,
@@ -47,6 +49,9 @@ LONGEST_QUERY = 2000
 # Maximum seconds that a query, and the wait before it, may take.
 LONGEST_TIMEOUT = 60.0
 LONGEST_DELAY = 300.0
+# What a component says about injected delays and contention: one line.
+INJECTED = r"\S(?:.{0,198}\S)?"
+INJECTED_ALLOWED = "a noun phrase of at most 200 characters on one line, such as 'contention of the file server'"
 ADDRESS = r"https?://[^\s/@?#]+(/[^\s@?#]*)?"
 TYPES = ("float", "int", "ordinal", "categorical", "boolean")
 AGGREGATES = ("median", "min", "max", "mean")
@@ -67,20 +72,27 @@ FILE_KEYS = (
     "stream",
     "artifacts",
     "exit_codes",
+    "injected",
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
-PARAMETER_KEYS = ("type", "description", "unit", "default", "condition", "omit_default", "group", *DELIVERY_KEYS)
+PARAMETER_KEYS = (
+    *("type", "description", "unit", "default", "condition", "omit_default", "group", "injected"),
+    *DELIVERY_KEYS,
+)
 # The service refuses a finer grid: floats could not distinguish its values.
 FINEST_STEP = 1e-12
 RANGE_KEYS = ("min", "max", "log", "step", "factor")
 GENERATOR_KEYS = ("command", "timeout", "depends")
 CONDITION_KEYS = ("parent", "values")
+INJECTED_KEYS = ("text", "values")
 VARIABLE_KEYS = ("name", "value", "on", "off")
 SWITCH_KEYS = ("on", "off")
 BUILD_KEYS = ("sources", "commands", "depends", "env", "timeout")
 TEMPLATE_KEYS = ("source", "target")
 SCHEDULER_KEYS = ("options", "directives")
-APPLICATION_KEYS = ("description", "command", "script", "env", "files", "cwd", "timeout", "repeats", "aggregate")
+APPLICATION_KEYS = (
+    *("description", "command", "script", "env", "files", "cwd", "timeout", "repeats", "aggregate", "injected"),
+)
 STREAM_KEYS = ("from", "pattern")
 EXIT_KEYS = ("failed",)
 METRIC_KEYS = {
@@ -98,6 +110,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values"),
     "parameters.*.type": TYPES,
     "parameters.*.condition": CONDITION_KEYS,
+    "parameters.*.injected": INJECTED_KEYS,
     "parameters.*.log": ("true", "false"),
     "parameters.*.omit_default": ("true", "false"),
     "parameters_from": GENERATOR_KEYS,
@@ -129,6 +142,7 @@ class Definition:
         self.reader = reader
         self.top = top
         self.used_names: set[str] = set()
+        self.injected: list[Injected] = []
         self.parameters: dict[str, Parameter] = {}
         # the table of each parameter
         self.places: dict[str, Table] = {}
@@ -144,6 +158,8 @@ class Definition:
         top = self.top
         top.allow(FILE_KEYS)
         top.require("name", "applications")
+        if "injected" in top:
+            self.injected.append(Injected(self._injected_text(top)))
         generated = self._parameters()
         component_env = self._environment(top)
         build = self._build()
@@ -180,6 +196,7 @@ class Definition:
             scheduler_options=options,
             directives=directives,
             failed_exit_codes=failed,
+            injected=tuple(self.injected),
             stream=self._stream(),
             artifacts=self._artifacts(),
         )
@@ -286,6 +303,8 @@ class Definition:
         unit = table.text("unit", pattern=r"\S(?:.{0,30}\S)?", allowed="a unit of 1 to 32 characters, such as MiB")
         if group and "flag" not in table:
             table.fault("group", "is only valid together with `flag`")
+        if inner := table.table("injected"):
+            self._parameter_injected(name, domain, inner)
         if len(self.reader.problems) > before or default is None:
             return None
         try:
@@ -310,6 +329,23 @@ class Definition:
             scheduler=forms["scheduler"],
             directive=forms["directive"],
         )
+
+    def _parameter_injected(self, name: str, domain: Domain, table: Table) -> None:
+        """Note the values of a parameter that inject something."""
+        table.allow(INJECTED_KEYS)
+        table.require("text", "values")
+        values: list[Scalar] = []
+        for value in table.scalars("values"):
+            try:
+                values.append(domain.cast(value))
+            except UnsuitableValueError as error:
+                table.fault("values", str(error))
+        if "values" in table and not values:
+            table.fault("values", "must name at least one value of the parameter")
+        self.injected.append(Injected(self._injected_text(table, "text"), "", name, tuple(values)))
+
+    def _injected_text(self, table: Table, key: str = "injected") -> str:
+        return table.text(key, pattern=INJECTED, allowed=INJECTED_ALLOWED)
 
     def _domain(self, kind: str, table: Table) -> Domain:
         if kind == "boolean":
@@ -581,6 +617,8 @@ class Definition:
             else:
                 table.require("command")
             self._check_items(table, "command", command)
+            if "injected" in table:
+                self.injected.append(Injected(self._injected_text(table), name))
             cwd = table.text("cwd", "{work}")
             self._check_items(table, "cwd", [cwd], flags=False)
             applications[name] = Application(

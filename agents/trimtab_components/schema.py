@@ -138,6 +138,20 @@ class Form:
 
 
 @dataclass(frozen=True)
+class Injected:
+    """A part of the measurement that the tuned system does not have by itself, such as an artificial delay.
+
+    It is in the runs of `application`, or of all applications if that is empty. With a `parameter` it is only in the
+    runs in which this parameter has one of `values`. `text` is a noun phrase: "contention of the file server".
+    """
+
+    text: str
+    application: str = ""
+    parameter: str = ""
+    values: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True)
 class Parameter:
     """A parameter and all the ways in which its value reaches the system. `unit` is text for people."""
 
@@ -245,6 +259,7 @@ class Component:
     scheduler_options: tuple[str, ...] = ()
     directives: tuple[str, ...] = ()
     failed_exit_codes: tuple[int, ...] = ()
+    injected: tuple[Injected, ...] = ()
     stream: tuple[Stream, ...] = ()
     # patterns of files in a trial's work folder that are stored with the trial
     artifacts: tuple[str, ...] = ()

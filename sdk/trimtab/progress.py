@@ -74,7 +74,7 @@ class Progress:
         self._seen.add(trial.number)
         if trial.state in (TrialState.FAILED, TrialState.INFEASIBLE):
             self._bad += 1
-        if trial.state is TrialState.COMPLETED and self._objective is not None:
+        if trial.state is TrialState.COMPLETED and not trial.breaks and self._objective is not None:
             self._look_at(trial, self._objective)
         self._bar.update(self._task, completed=len(self._seen), bad=f"  {self._bad} failed" if self._bad else "")
 

@@ -71,6 +71,8 @@ class Trial:
     """Processor, kernel and compiler of the machine where it ran; empty if they are unknown."""
     seconds: float | None = None
     """Its running time in seconds; None if its agent has not reported it."""
+    breaks: tuple[str, ...] = ()
+    """The outcome constraints that its metrics break, such as "memory_mb <= 4096"."""
 
     def should_prune(self) -> bool:
         """Return whether a pruning policy or a user had stopped the trial when it was read.

@@ -135,10 +135,11 @@ class Problem:
 
     def acceptable(self, metrics: Mapping[str, float]) -> bool:
         """Return whether a completed trial's metrics meet the outcome constraints; a missing metric meets none."""
-        return all(
-            all(math.isfinite(metrics.get(name, math.nan)) for name in constraint.names) and constraint.holds(metrics)
-            for constraint in self.outcome_constraints
-        )
+        return not self.broken(metrics)
+
+    def broken(self, metrics: Mapping[str, float]) -> tuple[Constraint, ...]:
+        """Return the outcome constraints that a completed trial's metrics break."""
+        return tuple(one for one in self.outcome_constraints if not _keeps(one, metrics))
 
     def mostly_acceptable(self, runs: Sequence[Mapping[str, float]]) -> bool:
         """Return whether more than half of the runs, given by their metrics, meet the outcome constraints."""
@@ -178,6 +179,11 @@ class Problem:
             outcome_constraints=constraints,
             context=data.get("context") or (),
         )
+
+
+def _keeps(constraint: Constraint, metrics: Mapping[str, float]) -> bool:
+    known = all(math.isfinite(metrics.get(name, math.nan)) for name in constraint.names)
+    return known and constraint.holds(metrics)
 
 
 def _outcome_constraint(text: object, where: str, parameters: Set[str]) -> Constraint:

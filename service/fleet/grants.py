@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from django.db.models import F, Q
 
-from service.core.errors import InvalidInput
+from service.core.errors import InvalidInput, shorten
 from service.core.lifecycle import LeaseState, StudyState, TrialState
 from service.core.space import Configuration
 from service.fleet import agents
 from service.fleet.leases import is_untouched, lease_time, lock_lease, to_id
 from service.fleet.models import Agent, Lease
 from service.studies import actions
-from service.studies.change import Deleted, changing
+from service.studies.change import Deleted, Work, changing
 from service.studies.models import Study
 from service.studies.specs import Placement, spec_of
 from service.tenancy import access, tenants
@@ -23,6 +23,8 @@ from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
 
 MOST_GRANTS = 1000
+# What a component may say about injected delays and contention: the number of parts, and characters of each.
+_MOST_INJECTED, _LONGEST_INJECTED = 20, 200
 # The number of studies that one call considers. The next call continues with those that have waited longest.
 _MOST_CANDIDATES = 100
 
@@ -116,6 +118,7 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         if not trials:
             return []
         actions.start_trials(work, trials, agent=agent.name)
+        _note_injected(work, agent)
         leases = [
             Lease(
                 study_id=study.pk,
@@ -133,6 +136,22 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         work.detail = {"trials": [trial.number for trial in trials]}
         return [_describe(study, lease, lease.trial.measured_on) for lease in leases]
     return []
+
+
+def _note_injected(work: Work, agent: Agent) -> None:
+    """Add to a study what the component of an agent injects into the runs of its application."""
+    study = work.study
+    offered = next(one for one in agent.components if one["name"] == study.component)
+    application = study.application or next(iter(offered.get("applications", ())), "")
+    known = study.injected or []
+    found = [
+        {"text": shorten(one["text"], _LONGEST_INJECTED), "parameter": one["parameter"], "values": one["values"]}
+        for one in offered.get("injected", ())
+        if one["application"] in ("", application)
+    ]
+    if added := [one for one in found if one not in known]:
+        study.injected = [*known, *added][:_MOST_INJECTED]
+        access.save(work.principal, study, "injected")
 
 
 def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:

@@ -312,6 +312,15 @@ def component_json(field: str, component: agent_pb2.Component) -> Json:
         ],
         "metrics": list(component.metrics),
         "file_digest": component.file_digest,
+        "injected": [
+            {
+                "text": one.text,
+                "application": one.application,
+                "parameter": one.parameter,
+                "values": [plain_value(f"{field}.injected.values", value) for value in one.values],
+            }
+            for one in component.injected
+        ],
     }
 
 
@@ -460,6 +469,7 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
         attempt=trial.attempt,
         revision=trial.revision,
         origin=trial.origin,
+        breaks=trial.breaks or (),
     )
     for name, value in trial.params.items():
         set_value(message.params[name], value)

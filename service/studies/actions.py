@@ -42,8 +42,8 @@ _lease_trials = Update(Trial, "revision", "started_at", "leased_until")
 _begin_trial = Update(Trial, "revision", *_REASON, "node", "started_at")
 _update_trial = Update(
     Trial,
-    *("state", "revision", *_REASON, "metrics", "agent", "node", "doubt", "interference", "machine", "attempt"),
-    *("seconds", "started_at", "finished_at", "leased_until"),
+    *("state", "revision", *_REASON, "metrics", "breaks", "agent", "node", "doubt", "interference", "machine"),
+    *("attempt", "seconds", "started_at", "finished_at", "leased_until"),
 )
 
 
@@ -93,6 +93,7 @@ def add_trials(
             params=configuration,
             key=configuration_key(study, configuration),
             metrics=None if metrics is None else dict(metrics),
+            breaks=_broken(study, state, metrics),
             origin=origin,
             reason=reason,
             reason_data=stored(reason),
@@ -175,6 +176,7 @@ def step_trial(
     trial.explain(reason)
     if metrics is not None:
         trial.metrics = dict(metrics)
+        trial.breaks = _broken(work.study, state, metrics)
     if state in OPEN_STATES:
         trial.started_at = work.time if state == TrialState.ACTIVE else None
     else:
@@ -268,6 +270,13 @@ def _withdraw(work: Work, trials: QuerySet[Trial], reason: str, **which: object)
     if ended:
         work.note("trials", which, {"state": TrialState.FAILED, "reason": reason, "trials": ended})
     return ended
+
+
+def _broken(study: Study, state: TrialState, metrics: Mapping[str, float] | None) -> list[str] | None:
+    """Return the texts of the outcome constraints that the metrics of a COMPLETED trial break; None if none."""
+    if state != TrialState.COMPLETED or metrics is None:
+        return None
+    return [one.text for one in spec_of(study).problem.broken(metrics)] or None
 
 
 def _count(study: Study, state: TrialState, by: int) -> None:

@@ -15,7 +15,7 @@ _OPEN = 1000
 # Each part of it gives numbers of trials. A metric's name is a parameter of the statement, never part of its text.
 _SCOPE = """
 WITH scope AS (
-    SELECT number, state, metrics, (number - %s)::bigint * %s / %s AS bucket
+    SELECT number, state, metrics, breaks, (number - %s)::bigint * %s / %s AS bucket
     FROM studies_trial
     WHERE tenant_id = %s AND study_id = %s AND revision <= %s AND number BETWEEN %s AND %s
 )
@@ -27,7 +27,8 @@ _RUNNING = "(SELECT number FROM scope WHERE state IN ('REQUESTED', 'ACTIVE') ORD
 _STEPS = """
 (SELECT number FROM (
     SELECT number, value, {}(value) OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-    FROM (SELECT number, (metrics ->> %s)::float8 AS value FROM scope WHERE state = 'COMPLETED') AS valued
+    FROM (SELECT number, (metrics ->> %s)::float8 AS value FROM scope
+        WHERE state = 'COMPLETED' AND breaks IS NULL) AS valued
     WHERE value IS NOT NULL
 ) AS followed WHERE before IS NULL OR value {} before ORDER BY number DESC LIMIT %s)
 """
@@ -39,7 +40,7 @@ def sample(principal: Principal, study: Study, *, most: int, first: int = 1, las
 
     A sample has one trial of each of `most` equal intervals of numbers, chosen without regard to its result. Extreme
     values therefore have the share that they have among all trials. Added to these are the trials that were the best so
-    far, which the curve of the best needs, and the open trials. Raises InvalidInput.
+    far and break no outcome constraint, which the curve of the best needs, and the open trials. Raises InvalidInput.
     """
     if not LEAST <= most <= MOST:
         raise InvalidInput("most", most, f"{LEAST} to {MOST}")

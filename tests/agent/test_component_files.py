@@ -13,7 +13,7 @@ from trimtab_agent.components.loader import load, load_all
 from trimtab_agent.errors import ComponentError
 from trimtab_agent.messages import of_component, to_value
 from trimtab_agent.preparation import prepare
-from trimtab_components.schema import Choices, Component, Range, Switch
+from trimtab_components.schema import Choices, Component, Injected, Range, Switch
 
 LoadComponent = Callable[..., Component]
 
@@ -30,6 +30,11 @@ def test_full_file(component: LoadComponent) -> None:
     assert made.applications["main"].repeats == 3
     assert [metric.kind for metric in made.metrics.values()] == ["wall_time", "regex", "json", "python"]
     assert made.failed_exit_codes == (75,)
+    assert set(made.injected) == {
+        Injected("a slow disk"),
+        Injected("load", application="main"),
+        Injected("heat", parameter="fast", values=(True,)),
+    }
 
 
 def test_message_to_the_service(component: LoadComponent) -> None:
@@ -48,6 +53,8 @@ def test_message_to_the_service(component: LoadComponent) -> None:
     assert space["depth"].condition.parent == "fast"
     assert [to_value(value) for value in space["depth"].condition.values] == [True]
     assert to_value(space["ratio"].default) == 0.5
+    injected = [(one.text, one.application, one.parameter, *map(to_value, one.values)) for one in message.injected]
+    assert sorted(injected) == [("a slow disk", "", ""), ("heat", "", "fast", True), ("load", "main", "")]
 
 
 def test_digest_covers_every_file_that_is_referred_to(write_component: Callable[..., Path], tmp_path: Path) -> None:

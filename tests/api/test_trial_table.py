@@ -118,7 +118,7 @@ def test_a_sample_has_the_shape_of_all_trials_and_every_best_so_far(api: Api, st
     study()
     # One trial of twenty is slow, in a rhythm that a sample of every tenth trial would follow.
     values = [100.0 if number % 20 == 0 else 10.0 + number % 7 for number in range(1, 5001)]
-    values[1233] = 1.0
+    values[1233], values[1243] = 1.0, 0.5
     tenant = Tenant._default_manager.get(slug="default")
     with acting(tenant.pk):
         row = Study._default_manager.get(name="s")
@@ -132,6 +132,7 @@ def test_a_sample_has_the_shape_of_all_trials_and_every_best_so_far(api: Api, st
                     params={"x": 0.5, "n": 4},
                     key="k",
                     metrics=None if number == 2222 else {"seconds": value},
+                    breaks=["seconds >= 1"] if value < 1 else None,
                     origin="suggested",
                     revision=1,
                 )
@@ -145,6 +146,7 @@ def test_a_sample_has_the_shape_of_all_trials_and_every_best_so_far(api: Api, st
     found = [trial["number"] for trial in trials]
     assert found == sorted(found)
     assert {1, 7, 1234} <= set(found), "each trial that was the best so far"
+    assert 1244 not in found, "the one that breaks a constraint was never the best"
     assert 500 <= len(found) <= 510
     # Every part of the study has its share, and so has each kind of result.
     assert all(45 <= sum(begin < number <= begin + 500 for number in found) <= 55 for begin in range(0, 5000, 500))

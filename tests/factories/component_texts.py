@@ -6,7 +6,12 @@ description: A component that uses every part of the format.
 parameters:
   SIZE: {unit: KiB, type: int, min: 1, max: 1024, factor: 2, log: true, default: 8, env: SIZE_BYTES}
   ratio: {type: float, min: 1e-3, max: 1, log: true, default: 0.5, flag: ["--ratio", "{value}"]}
-  fast: {type: boolean, default: false, flag: {on: -ffast, off: -fno-fast}, group: compile}
+  fast:
+    type: boolean
+    default: false
+    flag: {on: -ffast, off: -fno-fast}
+    group: compile
+    injected: {values: [true], text: heat}
   mode: {type: categorical, values: [on, off, 3], default: off, flag: "--{name}={value}", omit_default: true}
   depth:
     {type: ordinal, values: [1, 2, 4], default: 2, scheduler: "-d{value}", condition: {parent: fast, values: [true]}}
@@ -22,13 +27,15 @@ header: [[sync]]
 templates: [{source: conf.in, target: etc/conf}]
 scheduler: {options: [--plugin, fast], directives: ["#BB one"]}
 applications:
-  main: {command: ["{build}/a", "{SIZE}", "{{x}}"], repeats: 3, aggregate: min, timeout: 5, files: [a.c]}
+  main: {command: ["{build}/a", "{SIZE}", "{{x}}"], repeats: 3, aggregate: min, timeout: 5, files: [a.c],
+         injected: load}
 metrics:
   seconds: wall_time
   rate: {type: regex, pattern: 'rate (\\d+)', take: max}
   deep: {type: json, path: a.0.b, from: out.json}
   own: {type: python, function: "parse.py:own"}
 exit_codes: {failed: [75]}
+injected: a slow disk
 """
 FILES = {"a__c": "int main(void) { return 0; }", "conf__in": "size ${SIZE}\n", "parse__py": "def own(run): return 1"}
 
@@ -40,6 +47,24 @@ def faulty(parameters: str = "", rest: str = "") -> str:
 
 # file's text -> line, field and words of the message
 BAD = [
+    (
+        faulty(rest="injected: |\n  two\n  lines\n"),
+        3,
+        "injected",
+        "a noun phrase of at most 200 characters on one line",
+    ),
+    (
+        faulty("{type: int, min: 0, max: 3, default: 0, env: P, injected: {values: [4], text: x}}"),
+        4,
+        "parameters.p.injected.values",
+        "4 is not an integer from 0 to 3",
+    ),
+    (
+        faulty("{type: int, min: 0, max: 3, default: 0, env: P, injected: {values: []}}"),
+        4,
+        "parameters.p.injected.text",
+        "is missing",
+    ),
     ("[1, 2]", 1, "file", "must be a mapping"),
     ("name: a\n  b: [", 2, "syntax", "not valid YAML"),
     ("name: c\n", 1, "applications", "is missing"),

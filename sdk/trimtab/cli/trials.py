@@ -48,10 +48,13 @@ def list_trials(
     if not trials:
         say("No trials match.")
         return
-    rows = table("trial", "state", "origin", *(_title(objective) for objective in study.objectives), "reason")
+    limits = ["breaks"] if study.spec.outcome_constraints else []
+    titles = [_title(objective) for objective in study.objectives]
+    rows = table("trial", "state", "origin", *titles, *limits, "reason")
     for trial in trials:
         values = [_value(trial, objective.metric) for objective in study.objectives]
-        rows.add_row(str(trial.number), trial.state, trial.origin, *values, Text(_first_line(trial.reason)))
+        broken = [Text("; ".join(trial.breaks))] if limits else []
+        rows.add_row(str(trial.number), trial.state, trial.origin, *values, *broken, Text(_first_line(trial.reason)))
     out.print(rows)
 
 
@@ -162,6 +165,7 @@ def _description(trial: trimtab.Trial) -> dict[str, str]:
     where = f"agent {trial.agent}" if trial.agent else f"client {trial.client_id}" if trial.client_id else ""
     return {
         "state": f"{trial.state}: {trial.reason}" if trial.reason else str(trial.state),
+        "breaks": "; ".join(trial.breaks),
         "origin": trial.origin,
         "runs on": f"{where}, node {trial.node}" if trial.node else where,
         "attempt": str(trial.attempt) if trial.attempt > 1 else "",

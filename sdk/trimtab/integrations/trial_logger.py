@@ -61,6 +61,7 @@ class TrialLogger(ABC):
             "node": trial.node,
             "machine": trial.machine,
             "doubt": trial.doubt,
+            "breaks": "; ".join(trial.breaks),
             "url": f"{self._console}/studies/{quote(study.name)}/trials/{trial.number}" if self._console else "",
         }
         return {name: text for name, text in facts.items() if text}

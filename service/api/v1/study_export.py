@@ -136,7 +136,13 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
     written = io.StringIO()
     sheet = csv.writer(written, lineterminator="\n")
     sheet.writerow(
-        [*_COLUMNS, *(f"metric:{name}" for name in metrics), *(f"param:{name}" for name in parameters), "reason"]
+        [
+            *_COLUMNS,
+            *(f"metric:{name}" for name in metrics),
+            *(["breaks"] if problem.outcome_constraints else []),
+            *(f"param:{name}" for name in parameters),
+            "reason",
+        ]
     )
     for trial in found:
         own = (getattr(trial, name) for name in _COLUMNS)
@@ -144,6 +150,7 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
             [
                 *(one.isoformat() if isinstance(one, datetime) else _safe(one) for one in own),
                 *((trial.metrics or {}).get(name) for name in metrics),
+                *([_safe("; ".join(trial.breaks or ()))] if problem.outcome_constraints else []),
                 *(_safe(trial.params.get(name)) for name in parameters),
                 _safe(trial.reason),
             ]

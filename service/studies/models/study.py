@@ -77,6 +77,9 @@ class Study(TenantOwned):
     # "confidence" and "members" (`ParetoVerdict.to_json`). While the study continues later, also the "best" and the
     # "default" of the check, which `final_check` holds no more.
     verdict = ExactJSONField(null=True)
+    # What the components of its agents say about injected delays and contention: [{"text", "parameter", "values"}],
+    # where an empty parameter stands for all configurations. Null if they inject nothing.
+    injected = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -29,6 +29,8 @@ class Trial(TenantOwned):
     key = models.CharField(max_length=32)
     # The final measurement; the last one for a pruned trial.
     metrics = ExactJSONField(null=True)
+    # The texts of the outcome constraints that the metrics of a COMPLETED trial break; null if there is none.
+    breaks = ExactJSONField(null=True)
     reason = models.TextField(blank=True)
     # What `reasons.stored` returns for it. Written together with it, by `explain`.
     reason_data = ExactJSONField(null=True)

@@ -52,6 +52,24 @@ def test_the_slots_of_an_agent_limit_grants(principal: Principal) -> None:
     assert acquire(principal, 5, held=grants) == []
 
 
+def test_a_study_keeps_what_the_component_injects_into_its_runs(principal: Principal) -> None:
+    everywhere = {"text": "heat", "application": "", "parameter": "", "values": []}
+    here = {"text": "x" * 300, "application": "small", "parameter": "n", "values": [3]}
+    elsewhere = {**everywhere, "text": "cold", "application": "large"}
+    register(principal, applications=["small", "large"], injected=[everywhere, here, elsewhere])
+    named, first = create(principal, parallelism=2), create(principal, parallelism=1, application="")
+    acquire(principal, 4)
+    for name in (named, first):
+        injected = study(principal, name).injected
+        assert injected is not None
+        assert injected[0] == {"text": "heat", "parameter": "", "values": []}
+        assert (len(injected), len(injected[1]["text"]), injected[1]["values"]) == (2, 200, [3])
+    # Another version of the component injects nothing, and the study has runs of both.
+    register(principal, "agent-2", slots=1, injected=[])
+    acquire(principal, 1, agent_id="agent-2")
+    assert len(study(principal, named).injected or []) == 2
+
+
 @pytest.mark.parametrize(
     ("execution", "granted"),
     [

@@ -14,6 +14,7 @@ export function makeTrial(changes: Partial<Trial> = {}): Trial {
     agent: "",
     node: "",
     doubt: "",
+    breaks: null,
     machine: "",
     attempt: 1,
     seconds: null,

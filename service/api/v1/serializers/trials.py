@@ -26,6 +26,11 @@ class TrialSerializer(serializers.Serializer[Any]):
     state = StateField(TrialState)
     params = ConfigurationField(help_text="Values of the active parameters.")
     metrics = MetricsField(allow_null=True, help_text="For a pruned trial, the last known metrics.")
+    breaks = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Outcome constraints that its metrics break; null: none, or the trial is not COMPLETED.",
+    )
     reason = serializers.CharField()
     reason_data = ReasonDataField("reason")
     origin = serializers.ChoiceField(

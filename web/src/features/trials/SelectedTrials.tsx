@@ -34,7 +34,7 @@ export function SelectedTrials({ study, trials, mayStop, onClear }: { study: str
 }
 
 /* eslint-disable lingui/no-unlocalized-strings -- names of fields */
-const FIELDS = ["number", "state", "origin", "reason", "agent", "node", "attempt", "seconds", "doubt", "started_at", "finished_at"] as const;
+const FIELDS = ["number", "state", "origin", "reason", "agent", "node", "attempt", "seconds", "doubt", "breaks", "started_at", "finished_at"] as const;
 
 /** Return trials as CSV, with a column for each metric and parameter. Numbers are exact. */
 export function csvText(trials: readonly Trial[]): string {
@@ -48,8 +48,9 @@ export function csvText(trials: readonly Trial[]): string {
   return [[...FIELDS, ...metrics.map((name) => `metric:${name}`), ...params.map((name) => `param:${name}`)], ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
-function cell(value: string | number | boolean | null | undefined): string {
+function cell(value: string | number | boolean | string[] | null | undefined): string {
   if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return cell(value.join("; "));
   // A spreadsheet would run a text that begins like a formula.
   const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

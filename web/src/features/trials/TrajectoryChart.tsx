@@ -185,8 +185,8 @@ function SampleNote({ drawn, study, zooms }: { drawn: number; study: Study; zoom
   );
 }
 
-function valuedOf({ completed, doubtful, recommended, pruned }: Trajectory) {
-  return [...completed, ...doubtful, ...recommended, ...pruned];
+function valuedOf({ completed, doubtful, breaking, recommended, pruned }: Trajectory) {
+  return [...completed, ...doubtful, ...breaking, ...recommended, ...pruned];
 }
 
 // The tooltip of a trial has at most so many lines of parameters.
@@ -202,6 +202,7 @@ function aboutTrial(trial: Trial | undefined, standard: Configuration | undefine
   );
   const more = lines.length - MOST_LINES;
   return [
+    trial.breaks === null ? "" : t`Breaks a constraint: ${trial.breaks.join("; ")}`,
     trial.doubt === "" ? "" : t`Doubtful timing: ${trial.doubt}`,
     ...lines.slice(0, MOST_LINES),
     more > 0 ? t`and ${formatNumber(more)} more` : "",
@@ -213,9 +214,9 @@ function aboutTrial(trial: Trial | undefined, standard: Configuration | undefine
 /** Return each configuration as a trial with the number of its first trial. */
 function asTrials(groups: Aggregate[], trials: Trial[]): Trial[] {
   const byNumber = new Map(trials.map((trial) => [trial.number, trial]));
-  return groups.flatMap(({ number, median }) => {
+  return groups.flatMap(({ number, median, breaks }) => {
     const trial = byNumber.get(number);
-    return trial === undefined ? [] : [{ ...trial, metrics: median, doubt: "", origin: "suggested" }];
+    return trial === undefined ? [] : [{ ...trial, metrics: median, breaks, doubt: "", origin: "suggested" }];
   });
 }
 
@@ -234,6 +235,7 @@ function Marks({ data, aggregated, counted }: { data: Trajectory; aggregated: bo
     [data.completed.length > 0, styles.completed, aggregated ? t`median, with the range from lowest to highest value` : t`completed`],
     [data.recommended.length > 0, styles.recommended, t`recommended configuration`],
     [data.doubtful.length > 0, styles.doubtful, `${t`doubtful timing`}${count(data.doubtful)}`],
+    [data.breaking.length > 0, styles.breaking, `${t`breaks a constraint`}${count(data.breaking)}`],
     [data.best.length > 0, styles.best, aggregated ? t`best median so far` : t`best single run so far`],
     [data.checks.length > 0, styles.check, t`final check`],
     [data.pruned.length > 0, styles.pruned, t`pruned, last value`],
@@ -256,7 +258,7 @@ function Marks({ data, aggregated, counted }: { data: Trajectory; aggregated: bo
 
 function describe(data: Trajectory, metric: string, unit: string, standard: number | null, aggregated: boolean): string {
   const best = data.best.at(-1);
-  const count = data.completed.length + data.doubtful.length + data.recommended.length;
+  const count = data.completed.length + data.doubtful.length + data.breaking.length + data.recommended.length;
   const parts = [
     aggregated
       ? t`${metric} of ${plural(count, { one: "# configuration", other: "# configurations" })}`
@@ -267,6 +269,7 @@ function describe(data: Trajectory, metric: string, unit: string, standard: numb
     parts.push(aggregated ? t`the best median is ${value}, of the configuration of trial ${best[2]}` : t`the best single run is ${value}, trial ${best[2]}`);
   }
   if (standard !== null) parts.push(t`the default is ${formatMetric(standard, unit)}`);
+  if (data.breaking.length > 0) parts.push(t`${formatNumber(data.breaking.length)} break a constraint`);
   if (data.infeasible.length > 0) parts.push(t`${formatNumber(data.infeasible.length)} infeasible`);
   if (data.failed.length > 0) parts.push(t`${formatNumber(data.failed.length)} failed`);
   return `${parts.join("; ")}.`;

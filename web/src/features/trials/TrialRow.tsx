@@ -58,6 +58,11 @@ export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, i
         <td>
           <StateBadge state={trial.state} />
           {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? t`trade-off` : t`best`}</span> : null}
+          {trial.breaks === null ? null : (
+            <span className={styles.breaks} title={trial.breaks.join("; ")}>
+              {t`breaks a constraint`}
+            </span>
+          )}
           {trial.origin === "suggested" ? null : <span className={styles.origin}>{originText(trial.origin)}</span>}
         </td>
         {shown.map((column) => (

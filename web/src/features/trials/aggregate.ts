@@ -8,6 +8,8 @@ export interface Aggregate {
   median: Record<string, number>;
   low: Record<string, number>;
   high: Record<string, number>;
+  /** The outcome constraints that its trials break, if at least half of them break one; null otherwise. */
+  breaks: string[] | null;
 }
 
 /** Return the configurations that have a value for each objective, in the order of their first trials. */
@@ -22,7 +24,7 @@ export function aggregate(trials: Trial[], objectives: Pick<Objective, "metric">
   }
   return [...groups.values()].map((group) => {
     const [first] = group;
-    const result: Aggregate = { number: first?.number ?? 0, params: first?.params ?? {}, count: group.length, median: {}, low: {}, high: {} };
+    const result: Aggregate = { number: first?.number ?? 0, params: first?.params ?? {}, count: group.length, median: {}, low: {}, high: {}, breaks: null };
     for (const { metric } of objectives) {
       const values = group.map(({ metrics }) => metrics?.[metric] ?? NaN).sort((a, b) => a - b);
       const half = (values.length - 1) / 2;
@@ -30,6 +32,8 @@ export function aggregate(trials: Trial[], objectives: Pick<Objective, "metric">
       result.low[metric] = values[0] ?? NaN;
       result.high[metric] = values.at(-1) ?? NaN;
     }
+    const broken = group.flatMap(({ breaks }) => (breaks === null ? [] : [breaks]));
+    if (2 * broken.length >= group.length) result.breaks = [...new Set(broken.flat())];
     return result;
   });
 }

@@ -22,6 +22,7 @@ it("follows the best completed trial, never a bound, up to the last trial", () =
       [5, 3, 5],
     ],
     doubtful: [],
+    breaking: [],
     recommended: [],
     best: [
       [1, 5, 1],
@@ -75,6 +76,22 @@ it("separates recommended and doubtful trials, and finds each final check", () =
   expect(found.checks).toEqual([
     [2, 3],
     [5, 5],
+  ]);
+});
+
+it("never steps on a trial that breaks an outcome constraint, and marks it even if it is recommended", () => {
+  const values = [5, 1, 4, 3];
+  const measured = values.map((t, index) => makeTrial({ number: index + 1, metrics: { t }, breaks: t === 1 || t === 3 ? ["memory <= 4"] : null }));
+  const found = trajectory(measured, { metric: "t", goal: "minimize" }, { ...SHOWN, best: new Set([4]) });
+  expect(found.breaking).toEqual([
+    [2, 1, 2],
+    [4, 3, 4],
+  ]);
+  expect(found.recommended).toEqual([]);
+  expect(found.best).toEqual([
+    [1, 5, 1],
+    [3, 4, 3],
+    [4, 4, 3],
   ]);
 });
 

@@ -8,13 +8,15 @@ export type Across = "number" | "time";
 export type Point = [place: number, value: number, number: number];
 
 export interface Trajectory {
-  /** Completed trials, without the doubtful and the recommended ones. */
+  /** Completed trials, without the doubtful ones, those that break an outcome constraint, and the recommended ones. */
   completed: Point[];
   /** Completed trials with a doubtful timing. */
   doubtful: Point[];
+  /** Completed trials that break an outcome constraint. */
+  breaking: Point[];
   /** Completed trials of the recommended configuration. */
   recommended: Point[];
-  /** The best value among the completed trials inside the space, at each place at which it changed and at the last trial; empty with a context, because values of several contexts cannot be compared. */
+  /** The best value among the completed trials inside the space that break no outcome constraint, at each place at which it changed and at the last trial; empty with a context, because values of several contexts cannot be compared. */
   best: Point[];
   /** Pruned trials with their last known values. */
   pruned: Point[];
@@ -37,14 +39,14 @@ export interface Shown {
 
 /** Return the trajectory of one objective. `trials` is sorted by number; some may lie outside of the present space. */
 export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, { across, best: leaders, space, drawn = null }: Shown): Trajectory {
-  const result: Trajectory = { completed: [], doubtful: [], recommended: [], best: [], pruned: [], infeasible: [], failed: [], checks: [] };
+  const result: Trajectory = { completed: [], doubtful: [], breaking: [], recommended: [], best: [], pruned: [], infeasible: [], failed: [], checks: [] };
   const placed = trials.map((trial) => ({ trial, place: placeOf(trial, across) }));
   if (across === "time") placed.sort((a, b) => a.place - b.place || a.trial.number - b.trial.number);
   const comparable = (space?.spec.context ?? []).length === 0;
   let best: number | null = null;
   let inCheck = false;
   for (const { trial, place } of placed) {
-    const { number, state, metrics, params, origin, doubt } = trial;
+    const { number, state, metrics, params, origin, doubt, breaks } = trial;
     const isCheck = origin === "check";
     const current = result.checks.at(-1);
     if (isCheck && inCheck && current !== undefined) current[1] = place;
@@ -58,8 +60,9 @@ export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Obje
     else if (state === "PRUNED") {
       if (shown) result.pruned.push([place, value, number]);
     } else if (state === "COMPLETED") {
-      if (shown) (leaders.has(number) ? result.recommended : doubt !== "" ? result.doubtful : result.completed).push([place, value, number]);
-      if (comparable && (best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
+      const points = breaks !== null ? result.breaking : leaders.has(number) ? result.recommended : doubt !== "" ? result.doubtful : result.completed;
+      if (shown) points.push([place, value, number]);
+      if (comparable && breaks === null && (best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
         best = value;
         result.best.push([place, value, number]);
       }

@@ -15,9 +15,9 @@ const LARGE = 500;
 const NARROW = 50;
 
 /** Return the base of a log scale. The scale begins and ends with a power of it. */
-function logBase({ completed, doubtful, recommended, pruned }: Trajectory): number {
+function logBase({ completed, doubtful, breaking, recommended, pruned }: Trajectory): number {
   let [low, high] = [Infinity, -Infinity];
-  for (const points of [completed, doubtful, recommended, pruned]) for (const [, value] of points) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  for (const points of [completed, doubtful, breaking, recommended, pruned]) for (const [, value] of points) [low, high] = [Math.min(low, value), Math.max(high, value)];
   return high / low < NARROW ? 2 : 10;
 }
 
@@ -111,6 +111,14 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
         itemStyle: { color: "transparent", borderColor: soft, borderWidth: 1.5 },
       },
       {
+        name: t`breaks a constraint`,
+        type: "scatter",
+        data: data.breaking,
+        symbol: "path://M0,0L10,10M10,0L0,10",
+        symbolSize: 8,
+        itemStyle: { color: "transparent", borderColor: warn, borderWidth: 1.8 },
+      },
+      {
         name: t`best single run so far`,
         type: "line",
         step: "end",
@@ -157,9 +165,9 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
 }
 
 /** Return the first and the last time, with a margin; the same for values and for marks. */
-function extent({ completed, doubtful, recommended, pruned, infeasible, failed }: Trajectory): { min?: number; max?: number } {
+function extent({ completed, doubtful, breaking, recommended, pruned, infeasible, failed }: Trajectory): { min?: number; max?: number } {
   let [low, high] = [Infinity, -Infinity];
-  for (const points of [completed, doubtful, recommended, pruned, infeasible, failed]) for (const [place] of points) [low, high] = [Math.min(low, place), Math.max(high, place)];
+  for (const points of [completed, doubtful, breaking, recommended, pruned, infeasible, failed]) for (const [place] of points) [low, high] = [Math.min(low, place), Math.max(high, place)];
   if (!Number.isFinite(low)) return {};
   const margin = Math.max((high - low) * 0.02, 500);
   return { min: low - margin, max: high + margin };
