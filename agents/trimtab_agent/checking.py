@@ -31,6 +31,10 @@ def describe(component: Component) -> str:
     return "\n".join(lines)
 
 
+# Seconds to observe the machine at least: for a shorter time, the load may come from this program's own start.
+OBSERVED_TIME = 0.25
+
+
 class Machine:
     """Observes this machine from the creation of the object."""
 
@@ -40,12 +44,12 @@ class Machine:
         self._began = time.monotonic()
 
     def remarks(self) -> Sequence[str]:
-        """Return reasons to doubt timings: settings of the machine and, after enough time, load since the start."""
-        return [*quiet.setting(self._cpus).values(), *self._watch.doubts().values()]
+        """Return reasons to doubt timings: settings of the machine and load since the start."""
+        return [*quiet.setting(self._cpus).values(), *quiet.doubts([self._watch.load()]).values()]
 
     def describe(self) -> str:
-        """Return these reasons as text, after observing for at least 0.25 s."""
-        time.sleep(max(0.0, 1.25 * quiet.LEAST_TIME - (time.monotonic() - self._began)))
+        """Return these reasons as text, after observing for at least OBSERVED_TIME."""
+        time.sleep(max(0.0, OBSERVED_TIME - (time.monotonic() - self._began)))
         remarks = self.remarks()
         return "\n".join(f"warning: timing: {remark}" for remark in remarks) or "timing: this machine is quiet"
 

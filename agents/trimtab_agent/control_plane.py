@@ -326,6 +326,7 @@ class ControlPlane:
             elapsed=messages.of_seconds(settlement.elapsed),
             node=settlement.node,
             doubt=settlement.doubt,
+            interference=messages.of_interference(settlement.interference),
             machine=settlement.machine,
         )
         await self._call("SettleLease", request)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
-from trimtab_agent.runners.base import JobResult, Outcome
+from trimtab_agent.runners.base import JobResult, Json, Outcome
 from trimtab_components.schema import Scalar
 
 
@@ -71,6 +71,8 @@ class Settlement:
     node: str = ""
     # why the timing may be wrong; empty if there is no doubt
     doubt: str = ""
+    # as in JobResult; settlements of earlier versions have none
+    interference: Mapping[str, Json] | None = None
     # the machine where it ran; empty if it is unknown
     machine: str = ""
     # as in JobResult
@@ -87,6 +89,7 @@ class Settlement:
             result.elapsed,
             result.node,
             result.doubt,
+            result.interference,
             result.machine,
             result.reason_code,
             result.reason_values,

@@ -259,7 +259,8 @@ def parser() -> argparse.ArgumentParser:
     attempt.add_argument(
         "--json",
         action="store_true",
-        help="print only the result, as one JSON object with outcome, reason, metrics, elapsed, node and doubt",
+        help="print only the result, as one JSON object with outcome, reason, metrics, elapsed, node, doubt and "
+        "interference",
     )
     attempt.add_argument(
         "--metric",

@@ -8,7 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 from trimtab_agent._gen import agent_pb2, matching_pb2, tuning_pb2
 from trimtab_agent.invocation import Invocation
 from trimtab_agent.lease import Lease
-from trimtab_agent.runners.base import Outcome
+from trimtab_agent.runners.base import Json, Outcome
 from trimtab_agent.submissions import Decision, Job, Match, Submission
 from trimtab_components.schema import Choices, Component, Parameter, Range, Scalar
 
@@ -30,6 +30,11 @@ ENDS: Mapping[str, matching_pb2.JobEnd.ValueType] = {
     "failed": matching_pb2.JOB_END_FAILED,
     "cancelled": matching_pb2.JOB_END_CANCELLED,
 }
+
+
+def of_interference(measured: Mapping[str, Json] | None) -> tuning_pb2.Interference | None:
+    """Return measured interference as a message; None if there is none."""
+    return None if measured is None else tuning_pb2.Interference(**measured)
 
 
 def of_component(component: Component) -> agent_pb2.Component:

@@ -5,7 +5,7 @@ import json
 import shutil
 import signal
 import tempfile
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from trimtab_agent.components import arguments
 from trimtab_agent.config import Prometheus
 from trimtab_agent.errors import ConfigError, NotAcceptedError, NotInComponentError, SchedulerAwayError
 from trimtab_agent.preparation import prepare
-from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome, Runner
+from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Json, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
 from trimtab_components.errors import UnsuitableValueError
 from trimtab_components.schema import Component, Scalar, as_text
@@ -164,7 +164,16 @@ def _as_json(result: JobResult) -> dict[str, object]:
         "elapsed": result.elapsed,
         "node": result.node,
         "doubt": result.doubt,
+        "interference": result.interference,
     }
+
+
+def _interference(measured: Mapping[str, Json]) -> str:
+    parts = [
+        f"took {100 * measured['share']:.0f} % of the CPUs" if "share" in measured else "",
+        f"the run waited {100 * measured['wait']:.0f} % of its time" if "wait" in measured else "",
+    ]
+    return "; ".join(filter(None, parts)) or "cannot be measured here"
 
 
 def _print_result(component: Component, folder: Path, spec: JobSpec, result: JobResult) -> None:
@@ -175,6 +184,8 @@ def _print_result(component: Component, folder: Path, spec: JobSpec, result: Job
     if result.outcome is not Outcome.COMPLETED:
         print(f"reason: {result.reason}")
     print(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
+    if result.interference is not None:
+        print(f"other processes: {_interference(result.interference)}")
     if result.doubt:
         print(f"warning: the timing is doubtful: {result.doubt}")
     for name, value in result.metrics.items():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, get_args
 
 from service.core.errors import Conflict, InvalidInput, JsonValue
+from service.core.interference import Interference
 from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.core.reasons import Reason
 from service.fleet import agents
@@ -123,12 +125,14 @@ def settle(
     elapsed_seconds: float | None = None,
     node: str = "",
     doubt: str = "",
+    interference: Interference | None = None,
     machine: str = "",
 ) -> None:
     """End a lease with the outcome of its trial. A repeated call changes nothing.
 
     `reason_code` and `reason_values` stand for the first line of the reason. `node` and `machine`: where the trial ran,
-    empty if it did not run. `doubt`: why its timing may be wrong. An expired lease may still be settled with a result
+    empty if it did not run. `doubt`: why its timing may be wrong. `interference`: what the agent measured of other
+    processes; None: nothing. An expired lease may still be settled with a result
     until another agent gets the trial. Raises InvalidInput, NotFound (`unknown_agent`), Conflict
     (`lease_already_settled`, `lease_lost`).
     """
@@ -168,11 +172,20 @@ def settle(
             trial.seconds = elapsed_seconds
             trial.node = held.node
             trial.doubt = plain(doubt, DOUBT_LENGTH)
+            trial.interference = _interference(work, interference)
             trial.machine = plain(machine, MACHINE_LENGTH)
             _apply(work, trial, outcome, measured, reason)
         elif trial.attempt == held.attempt and trial.node != held.node:
             trial.node = held.node
             actions.touch_trial(work, trial, "node")
+
+
+def _interference(work: Work, measured: Interference | None) -> dict[str, JsonValue] | None:
+    """Return what is stored of the measured interference. Of `unaffected`, only metrics that the study needs count."""
+    if measured is None:
+        return None
+    needed = set(work.spec.problem.needed_metrics)
+    return replace(measured, unaffected=tuple(one for one in measured.unaffected if one in needed)).to_json()
 
 
 def _reason(text: str, code: str, values: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from service._gen import agent_pb2, tuning_pb2
 from service.core.errors import InvalidInput, JsonValue
+from service.core.interference import Interference
 from service.core.space import Scalar
 from service.fleet.components import Best
 from service.fleet.grants import Grant
@@ -96,6 +97,15 @@ def seconds(message: Duration) -> float:
 def seconds_or_none(message: Message, field: str) -> float | None:
     """Return a field of type Duration in seconds, or None if it is not set."""
     return seconds(getattr(message, field)) if message.HasField(field) else None
+
+
+def interference_or_none(message: agent_pb2.SettleLeaseRequest) -> Interference | None:
+    """Return the interference in a message, or None if it is not set. A number that is not finite counts as unknown."""
+    if not message.HasField("interference"):
+        return None
+    found = message.interference
+    numbers = {field.name: value for field, value in found.ListFields() if field.name != "unaffected"}
+    return Interference.from_json({**numbers, "unaffected": found.unaffected})
 
 
 def set_time(message: Timestamp, time: datetime) -> None:

@@ -1,7 +1,9 @@
 """The journal: what is written is whole, and survives; what is damaged does no harm."""
 
+import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,8 @@ LEASE = Lease(
     metrics=("seconds",),
     trial_timeout=0.0,
 )
-SETTLEMENT = Settlement(Outcome.COMPLETED, "", {"seconds": 0.1 + 0.2}, 1.5)
+INTERFERENCE = {"share": 0.25, "swapped": 0, "unaffected": ["cpu"]}
+SETTLEMENT = Settlement(Outcome.COMPLETED, "", {"seconds": 0.1 + 0.2}, 1.5, interference=INTERFERENCE)
 
 
 @pytest.fixture
@@ -45,6 +48,16 @@ def test_round_trip(journal: Journal) -> None:
     assert [type(value) for value in found.lease.params.values()] == [int, float, str, bool]
     journal.remove(found)
     assert journal.entries() == []
+
+
+def test_a_settlement_of_an_earlier_version_has_no_interference(journal: Journal) -> None:
+    entry = journal.accept(LEASE)
+    journal.settle(entry, SETTLEMENT)
+    stored = json.loads((entry.folder / "settlement.json").read_text())
+    del stored["interference"]
+    (entry.folder / "settlement.json").write_text(json.dumps(stored))
+    (found,) = journal.entries()
+    assert found.settlement == replace(SETTLEMENT, interference=None)
 
 
 def test_identity_lasts(tmp_path: Path) -> None:

@@ -149,6 +149,9 @@ class JobResult:
     build_seconds: float | None = None
     # why its timing may be wrong, in one line (supervisor.quiet); empty if there is no doubt
     doubt: str = ""
+    # the measured interference (supervisor.quiet.interference) and `unaffected`, the metrics without waiting in them;
+    # None if it did not run
+    interference: Mapping[str, Json] | None = None
     # the machine where it ran (supervisor.machine); empty if it did not run or the machine is unknown
     machine: str = ""
     # the first steps (supervisor.supervise), each with its begin and end in seconds since 1970

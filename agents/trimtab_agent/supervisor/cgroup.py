@@ -7,6 +7,8 @@ from contextlib import suppress
 
 # Files that count the processes killed for lack of memory, in version 2 and in version 1.
 _COUNTERS = ("memory.events", "memory.oom_control")
+# Files that list the threads in a group, in version 2 and in version 1.
+_THREADS = ("cgroup.threads", "tasks")
 # Seconds to wait until killed processes are gone.
 KILL_TIME = 2.0
 
@@ -28,6 +30,24 @@ def processes(group: str) -> list[int]:
             return [int(line) for line in file.read().split()]
     except OSError:
         return []
+
+
+def threads(group: str) -> list[int]:
+    """Return the threads in the group; none if it does not exist."""
+    for name in _THREADS:
+        with suppress(OSError), open(os.path.join(group, name), encoding="ascii") as file:
+            return [int(line) for line in file.read().split()]
+    return []
+
+
+def cpu_seconds(group: str) -> float | None:
+    """Return the CPU time of everything that has run in the group; None if the group does not count it."""
+    with suppress(OSError), open(os.path.join(group, "cpu.stat"), encoding="ascii") as file:
+        for line in file:
+            word, _, count = line.partition(" ")
+            if word == "usage_usec":
+                return int(count) / 1e6
+    return None
 
 
 def memory_kills(group: str) -> int:

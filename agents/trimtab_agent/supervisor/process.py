@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import math
 import os
 import select
 import signal
@@ -11,13 +12,12 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from trimtab_agent.signals import Signals
+from trimtab_agent.supervisor.tree import PARENT, processes
 
 # This environment variable marks every process of a trial.
 JOB_VARIABLE = "TRIMTAB_JOB"
 # Seconds between SIGTERM and SIGKILL for a cancelled trial, which must end within a second.
 CANCEL_GRACE = 0.4
-# Seconds between two calls of `watch`.
-WATCH_INTERVAL = 0.25
 PIPE_SIZE = 1 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ
 _PR_SET_CHILD_SUBREAPER = 36
@@ -75,7 +75,7 @@ def run(
     stderr: Sequence[Sink],
     signals: Signals,
     cpus: Collection[int] = (),
-    watch: Callable[[], None] | None = None,
+    watch: Callable[[bool], float] | None = None,
     user: Mapping[str, Any] | None = None,
 ) -> Ended:
     """Run a command to its end.
@@ -90,7 +90,8 @@ def run(
         stderr: receivers of its standard error.
         signals: end the command early if they say so.
         cpus: CPUs for it and its children; none: the CPUs of this process.
-        watch: called repeatedly while it runs.
+        watch: called repeatedly while it runs, and with True when it has ended, before the kernel forgets it. Returns
+            the seconds until the next call.
         user: `uid`, `gid` and `groups` to run it with; None: those of this process.
 
     Raises:
@@ -195,26 +196,27 @@ def _follow(
     grace: float,
     sinks: Mapping[int, Sequence[Sink]],
     signals: Signals,
-    watch: Callable[[], None] | None,
+    watch: Callable[[bool], float] | None,
 ) -> Ended:
     poll = select.poll()
     for pipe in (*sinks, signals.wake):
         poll.register(pipe, select.POLLIN)
     timed_out = False
-    watch_at = 0.0
+    watch_at = started + watch(False) if watch else math.inf
     kill_at = 0.0  # when SIGKILL follows SIGTERM; 0: SIGTERM has not been sent
     while True:
         status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         now = time.monotonic()
         if status is not None:
+            if watch:
+                watch(True)
             # Kill the group first, while the zombie keeps its number from being reused.
             _kill_group(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
             return Ended(code, now - started, timed_out)
         if watch and now >= watch_at:
-            watch()
-            watch_at = now + WATCH_INTERVAL
+            watch_at = now + watch(False)
         if not kill_at and (signals.stopped or now >= deadline):
             timed_out = not signals.stopped
             kill_at = now + (CANCEL_GRACE if signals.stopped else grace)
@@ -224,7 +226,7 @@ def _follow(
         elif kill_at and signals.stopped:
             kill_at = min(kill_at, now + CANCEL_GRACE)
         wait = max(0.0, (kill_at or deadline) - now) if now < (kill_at or deadline) else 0.05
-        for ready, _ in poll.poll(min(wait, WATCH_INTERVAL if watch else signals.patience) * 1000 + 1):
+        for ready, _ in poll.poll(min(wait, max(0.0, watch_at - now), signals.patience) * 1000 + 1):
             if ready == signals.wake:
                 signals.drain()
             elif not _pump(ready, sinks[ready]):
@@ -263,18 +265,7 @@ def kill_orphans() -> None:
 def _children() -> list[int]:
     """Return the children of this process."""
     me = os.getpid()
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    # After the program's name, which may contain anything, come state and parent.
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == me:
-                found.append(int(name))
-    return found
+    return [pid for pid, _, fields in processes() if int(fields[PARENT]) == me]
 
 
 def _kill_group(pid: int, number: int) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ EXTRACTION_TIME = 30.0
 QUERY_MARGIN = 2.0
 # How many steps the result names, for traces.
 MOST_STEPS = 50
+# Seconds between two readings of the measurements in files.
+STREAM_INTERVAL = 0.25
 
 
 class TrialOverError(Exception):
@@ -135,8 +137,8 @@ class Supervisor:
         # Why the application's output could not be stored; empty if it was.
         self.output_failure = ""
         self.cpus = frozenset(spec["cpus"] or os.sched_getaffinity(0))
-        # Reasons to doubt its timing, by kind, from the latest run that has each.
-        self.doubts: dict[str, str] = {}
+        # What was measured of the machine during each run.
+        self.loads: list[quiet.Load] = []
         # The first steps with their begin and end in seconds since 1970, for traces.
         self.steps: list[tuple[str, float, float]] = []
 
@@ -159,8 +161,9 @@ class Supervisor:
                 os.close(self.build_lock)
         if self.signals.stopped and outcome != "completed":
             outcome, reason, code, values = "cancelled", "cancelled", "", {}
+        doubts = quiet.doubts(self.loads)
         if self.elapsed:
-            for remark in (*quiet.setting(self.cpus).values(), *self.doubts.values()):
+            for remark in (*quiet.setting(self.cpus).values(), *doubts.values()):
                 self.log.add(f"[warning: {remark}]\n".encode())
         if reason:
             self.log.add(f"[{outcome}] {reason}\n".encode())
@@ -174,10 +177,16 @@ class Supervisor:
             "elapsed": self.elapsed,
             "node": self.node,
             "build_seconds": self.build_seconds,
-            "doubt": quiet.text(self.doubts),
+            "doubt": quiet.text(doubts),
+            "interference": self._interference() if self.loads else None,
             "machine": self._machine() if self.elapsed else "",
             "steps": self.steps,
         }
+
+    def _interference(self) -> dict[str, Any]:
+        """Return the fields of the service's interference."""
+        unaffected = [metric["name"] for metric in self.spec["metrics"] if metric["kind"] == "cpu_time"]
+        return quiet.interference(self.loads) | {"unaffected": unaffected}
 
     def _machine(self) -> str:
         """Describe the machine, with the compiler of PATH if the component is built."""
@@ -251,14 +260,21 @@ class Supervisor:
     def _run_application(self, deadline: float) -> process.Ended:
         spec = self.spec
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
-        watch = quiet.Watch(self.cpus)
+        watch = quiet.Watch(self.cpus, group=spec["cgroup"])
         began = time.monotonic()
         reported = self._told(began)
         self._tell_elapsed(f"{began}")
         try:
             left = deadline - began
             ended = self._step(
-                "command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures, reported=reported
+                "command",
+                spec["command"],
+                spec["env"],
+                spec["cwd"],
+                seconds=left,
+                captures=captures,
+                reported=reported,
+                watch=watch,
             )
         except TrialOverError:
             self.elapsed += time.monotonic() - began
@@ -271,7 +287,7 @@ class Supervisor:
                 reported.close()
         self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
-        self.doubts |= watch.doubts()
+        self.loads.append(watch.load())
         self._tell_elapsed("-")
         if ended.timed_out:
             most = f"{spec['timeout']:g}"
@@ -317,6 +333,7 @@ class Supervisor:
         seconds: float,
         captures: Sequence[Capture] = (),
         reported: "Streams | None" = None,
+        watch: quiet.Watch | None = None,
     ) -> process.Ended:
         """Run a command. Its output goes to the log, to `captures` (none or one per stream) and to `reported`."""
         self.log.add(f"$ {self._line(step, argv)}\n".encode())
@@ -339,7 +356,7 @@ class Supervisor:
                 stderr=sinks[1],
                 signals=self.signals,
                 cpus=self.spec["cpus"],
-                watch=reported.look if reported else None,
+                watch=_looks(watch, reported) if watch else None,
                 # The function of a metric belongs to the agent, and its answer too.
                 user=None if step == "metric" else self.spec.get("user"),
             )
@@ -468,6 +485,18 @@ class Supervisor:
             return extract.number(data["value"], metric)
         except extract.NoValueError as error:
             raise _NoMetricError("infeasible", f"{reported}: {error}") from None
+
+
+def _looks(watch: quiet.Watch, reported: "Streams | None") -> Callable[[bool], float]:
+    """Return what looks at a run: the watch and, if it reports measurements, their reader."""
+    if reported is None:
+        return watch.look
+
+    def look(ended: bool) -> float:
+        reported.look()
+        return min(watch.look(ended), STREAM_INTERVAL)
+
+    return look
 
 
 class _NoMetricError(Exception):

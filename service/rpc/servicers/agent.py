@@ -133,6 +133,7 @@ class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
             elapsed_seconds=converters.seconds_or_none(request, "elapsed"),
             node=request.node,
             doubt=request.doubt,
+            interference=converters.interference_or_none(request),
             machine=request.machine,
         )
         return agent_pb2.SettleLeaseResponse()

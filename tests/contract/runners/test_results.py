@@ -49,6 +49,9 @@ async def test_a_completed_trial_has_its_metrics_and_node(runner: Runner, nodes:
     assert result.node in nodes
     assert await asyncio.wait_for(runner.started(folder), PATIENCE) == result.node
     assert await runner.status(folder) is JobState.ENDED
+    assert result.interference is not None
+    assert set(result.interference) >= {"share", "wait", "steal", "swapped", "memory"}
+    assert 0 <= result.interference["wait"] < 1
     log = (folder / "log").read_text()
     assert log.startswith("$ sh -c ")
     assert "a b\n" in log

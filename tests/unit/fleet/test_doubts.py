@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from service.core.interference import Interference
 from service.fleet import components, runs
 from service.planning.create import create_study, update_state
 from service.results import analysis, summaries
 from service.studies import selectors
 from service.tenancy.principal import Principal
+from service.trials import tuners
 from tests.factories.domain import make_execution, make_spec, study_name
 from tests.factories.fleet import acquire, create, study
 
 
-def measure(principal: Principal, agent: str, seconds: float, doubt: str = "", machine: str = "") -> None:
+def measure(
+    principal: Principal,
+    agent: str,
+    seconds: float,
+    doubt: str = "",
+    machine: str = "",
+    interference: Interference | None = None,
+) -> None:
     (grant,) = acquire(principal)
     runs.settle(
         principal,
@@ -20,6 +31,7 @@ def measure(principal: Principal, agent: str, seconds: float, doubt: str = "", m
         outcome="completed",
         metrics={"seconds": seconds},
         doubt=doubt,
+        interference=interference,
         machine=machine,
     )
 
@@ -33,6 +45,20 @@ def test_doubtful_timings_are_kept_and_counted_with_the_verdict(principal: Princ
     verdict = analysis.analyse(principal, study(principal, name)).verdict
     assert verdict is not None
     assert (verdict.doubtful, verdict.measured) == (1, 2)
+
+
+def test_the_measured_interference_is_kept_with_the_trial(principal: Principal, agent: str) -> None:
+    """Names of metrics that the study does not need are left out, however many an agent sends."""
+    name = create(principal)
+    sent = Interference(share=0.48, wait=0.12, steal=0.0, swapped=3, memory=0.5, unaffected=("seconds", "other"))
+    measure(principal, agent, 3.0, interference=sent)
+    measure(principal, agent, 2.0)
+    first, second = (selectors.get_trial(principal, name, number).trial for number in (1, 2))
+    assert first.interference is not None
+    assert Interference.from_json(first.interference) == replace(sent, unaffected=("seconds",))
+    assert second.interference is None
+    (record, _) = tuners.as_seen([first, second])
+    assert record.disturbed
 
 
 def test_the_best_known_settings_name_the_machine_of_the_last_trial(principal: Principal, agent: str) -> None:

@@ -11,8 +11,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service._gen import tuning_pb2
+from service._gen import agent_pb2, tuning_pb2
 from service.core.errors import InvalidInput
+from service.core.interference import Interference
 from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
 from service.fleet.runs import Outcome
@@ -48,6 +49,15 @@ def test_durations(seconds: float) -> None:
     assert found is not None
     assert math.isclose(found, seconds, rel_tol=1e-9, abs_tol=1e-9)
     assert converters.seconds_or_none(tuning_pb2.Measurement(), "elapsed") is None
+
+
+def test_interference_may_be_absent_and_its_numbers_too() -> None:
+    request = agent_pb2.SettleLeaseRequest()
+    assert converters.interference_or_none(request) is None
+    request.interference.share = math.nan
+    request.interference.wait = 0.0
+    request.interference.unaffected.append("cpu")
+    assert converters.interference_or_none(request) == Interference(wait=0.0, unaffected=("cpu",))
 
 
 @given(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
