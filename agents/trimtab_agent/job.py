@@ -52,6 +52,7 @@ def job_of(lease: Lease, config: Config, components: Mapping[str, Component], *,
         exclusive=lease.exclusive,
         replicates=lease.configuration if lease.spread else "",
         measured_on=lease.measured_on,
+        same_node=lease.same_node,
         run=run,
         masked=invocation.masked(spec),
     )

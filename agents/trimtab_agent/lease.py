@@ -29,6 +29,8 @@ class Lease:
     # whether its configuration is measured on different nodes, and the nodes used so far
     spread: bool = False
     measured_on: tuple[str, ...] = ()
+    # the node on which it should run, because it is compared with a trial there; empty: any node
+    same_node: str = ""
     # the span that made the trial (W3C); empty if the service has no traces
     traceparent: str = ""
 

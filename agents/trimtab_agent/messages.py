@@ -120,6 +120,7 @@ def to_lease(message: agent_pb2.Lease) -> Lease:
         exclusive=message.exclusive,
         spread=message.spread,
         measured_on=tuple(message.measured_on),
+        same_node=message.same_node,
         traceparent=message.traceparent,
     )
 

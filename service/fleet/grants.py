@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import F, Q
 
 from service.core.errors import InvalidInput, shorten
 from service.core.lifecycle import LeaseState, StudyState, TrialState
 from service.core.space import Configuration
-from service.fleet import agents
+from service.fleet import agents, rounds
 from service.fleet.leases import is_untouched, lease_time, lock_lease, to_id
 from service.fleet.models import Agent, Lease
 from service.studies import actions
 from service.studies.change import Deleted, Work, changing
 from service.studies.models import Study
-from service.studies.specs import Placement, spec_of
+from service.studies.specs import Placement
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
@@ -48,6 +48,8 @@ class Grant:
     trial_timeout_seconds: float | None
     placement: Placement
     measured_on: Sequence[str]
+    # The node on which the trial should run, for a trial of a final check; empty: any node.
+    same_node: str = ""
     # The span that made the trial; empty while traces are off, and in a dry run.
     traceparent: str = ""
 
@@ -114,8 +116,8 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         free = min(count, (study.parallelism or 0) - study.active_count)
         if study.state != StudyState.ACTIVE or free <= 0:
             return []
-        trials = actions.waiting_trials(work, free)
-        if not trials:
+        trials = rounds.offered(work, agent, free)
+        if not trials or study.state != StudyState.ACTIVE:
             return []
         actions.start_trials(work, trials, agent=agent.name)
         _note_injected(work, agent)
@@ -134,7 +136,7 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         _insert_leases(principal, leases)
         study.last_granted_at = work.time
         work.detail = {"trials": [trial.number for trial in trials]}
-        return [_describe(study, lease, lease.trial.measured_on) for lease in leases]
+        return [_describe(work, agent, lease, lease.trial.measured_on) for lease in leases]
     return []
 
 
@@ -165,7 +167,7 @@ def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -
             if held.trial.state == TrialState.ACTIVE:
                 held.expires_at = work.time + lease_time()
                 access.save(principal, held, "expires_at")
-                grants.append(_describe(work.study, held, actions.measured_on(principal, held.trial)))
+                grants.append(_describe(work, agent, held, actions.measured_on(principal, held.trial)))
             else:
                 work.revise()
                 work.target, work.detail = f"trial/{held.trial.number}", {"lease": str(held.id)}
@@ -177,9 +179,13 @@ def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -
     return grants
 
 
-def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
-    spec = spec_of(study)
+def _describe(work: Work, agent: Agent, lease: Lease, measured_on: Sequence[str]) -> Grant:
+    study, spec = work.study, work.spec
     assert spec.execution is not None
+    placement, same_node = spec.execution.placement, ""
+    if lease.trial.origin == "check":
+        # The runs of a check are compared with each other on one node.
+        placement, same_node = replace(placement, spread=False), rounds.node_for(work, lease.trial, agent)
     return Grant(
         lease=str(lease.id),
         tenant=tenants.slug_of(study.tenant_id),
@@ -192,7 +198,8 @@ def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
         params=lease.trial.params,
         metrics=spec.problem.needed_metrics,
         trial_timeout_seconds=spec.execution.trial_timeout_seconds,
-        placement=spec.execution.placement,
-        measured_on=measured_on if spec.execution.placement.spread else (),
+        placement=placement,
+        measured_on=measured_on if placement.spread else (),
+        same_node=same_node,
         traceparent=lease.trial.traceparent,
     )

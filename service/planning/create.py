@@ -34,7 +34,7 @@ from service.trials import continuing, ending, supply, tuners
 from service.trials.method import completed
 from service.trials.quotas import meter
 from service.trials.topup import top_up
-from service.tuner.tuner import Suggestion
+from service.tuner.suggestion import Suggestion
 
 _WITHDRAWN = {
     StudyState.COMPLETED: [TrialState.REQUESTED],

@@ -57,10 +57,7 @@ class Pair:
         """Return the runs of both sides that count."""
         both = [one.runs for one in rounds if one.has(0, side)]
         found = cls._below(both, side, math.inf)
-        shares = [run.share for run in [*found.before, *found.after] if run.share is not None]
-        if not shares:
-            return found
-        quiet = cls._below(both, side, float(np.quantile(shares, _USUAL)) + MOST_SHARE)
+        quiet = cls._below(both, side, most_share([*found.before, *found.after]))
         fewest = min(len(quiet.before), len(quiet.after))
         enough = fewest >= max(_LEAST_OF_SIDE, _LEAST_PART * len(both))
         return quiet if enough and len(quiet.before) + len(quiet.after) >= _LEAST_OF_BOTH else found
@@ -125,6 +122,23 @@ class Pair:
         if few:
             found.append((np.concatenate([one for one, _ in few]), np.concatenate([other for _, other in few])))
         return [one for one in found if len(one[0]) and len(one[1])]
+
+
+def most_share(runs: Sequence[Run]) -> float:
+    """Return the largest share of the CPUs that others may take in a run that is disturbed as usual."""
+    shares = [run.share for run in runs if run.share is not None]
+    return float(np.quantile(shares, _USUAL)) + MOST_SHARE if shares else math.inf
+
+
+def without_waits(every: Sequence[Run], kept: Sequence[Run], objective: int) -> list[float]:
+    """Return the values of the runs that are kept, without waiting if the waits of all runs are known."""
+    values = [run.values[objective] for run in kept]
+    if not values or any(run.waits[objective] is None for run in every):
+        return values
+    scale = Scale.of([values])
+    if not scale.sign:
+        return values
+    return [float(value) for value in scale.restore(scale.apply(values) - _corrections(kept, objective))]
 
 
 def waits_known(rounds: Sequence[Round], objective: int) -> bool:

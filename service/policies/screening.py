@@ -3,7 +3,7 @@
 Runs of configurations that keep a random half of the changes and return the others to the default estimate the effects
 of all changes at once. Each next configuration is the one that teaches most about the effects (a sequential D-optimal
 design), so that constraints, failed trials and any number of changes need no rules of their own. The changes with the
-largest effects make up a smaller configuration. It is then measured in turns with the best one, because effects that
+largest effects make up a smaller configuration. It is then measured in rounds with the best one, because effects that
 depend on each other mislead the estimates but not this comparison. If it loses too much, half of the missing changes
 return and the comparison begins again.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from service.core.space import Configuration, Space
 from service.policies.check import CheckResult
-from service.policies.noise import MAD, FloatArray, Scale, gain_interval, replicate_deviation, size_of
+from service.policies.noise import MAD, FloatArray, Gain, Scale, replicate_deviation, size_of
 
 # Whether each unit of changes is kept.
 Kept = tuple[bool, ...]
@@ -123,10 +123,11 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: the units that it kept, and its value times the objective's sign."""
+    """A run: the units that it kept, its value times the objective's sign, and its machine."""
 
     kept: Kept
     value: float
+    machine: str = ""
 
 
 def screened(units: int, most: int) -> int:
@@ -173,7 +174,9 @@ class Screening:
         values = [run.value for run in runs]
         scale = Scale.of([values])
         points = scale.apply(values)
-        rows = np.column_stack([np.ones(len(runs)), np.array([run.kept for run in runs], dtype=float)])
+        units = len(runs[0].kept)
+        kept = np.array([run.kept for run in runs], dtype=float)
+        rows = np.column_stack([np.ones(len(runs)), kept, _machines(runs, units)])
         freedom = max(1, len(runs) - rows.shape[1])
         noise = replicate_deviation(_replicates(runs, points)) or 0.0
         least = 1e-9 * max(1.0, float(np.abs(points).max()))
@@ -185,7 +188,8 @@ class Screening:
         deviation = noise * np.sqrt(np.diag(np.linalg.inv(normal)))
         none = [run.value for run in runs if not any(run.kept)]
         unit = 1.0 if scale.sign else size_of(np.array(none or values), np.array(values))
-        return cls(-found[1:], deviation[1:], freedom, scale, unit)
+        effects = slice(1, 1 + units)
+        return cls(-found[effects], deviation[effects], freedom, scale, unit)
 
     @property
     def order(self) -> list[int]:
@@ -222,26 +226,35 @@ class Screening:
         return tuple(kept.tolist())
 
 
-def compare(
-    configuration: Configuration, checked: CheckResult, bests: Sequence[float], found: Sequence[float], level: float
-) -> Smallest | None:
-    """Return what a smaller configuration keeps of the gain `checked`; None if too few runs worked.
+def compare(configuration: Configuration, checked: CheckResult, change: Gain, best: float) -> Smallest | None:
+    """Return what a smaller configuration keeps of the gain `checked`; None without a gain.
 
-    `bests` and `found` are the interleaved values of the best and of the smaller configuration, times the objective's
-    sign. A drift of the system since the check affects both alike, so the loss between them is exact, and the gain over
-    the default is the check's without this loss.
+    `change` is its gain over the best configuration, whose value times the objective's sign is `best`. Both were
+    measured in rounds. A drift of the system since the check affects both alike, so the loss between them is exact, and
+    the gain over the default is the check's without this loss.
     """
-    change = gain_interval(bests, found, level)
-    if change is None or not checked.gain > 0:
+    if not checked.gain > 0:
         return None
     # In units of the default's value: a time becomes 1 - gain, a rate 1 + gain.
-    sign = 1.0 if statistics.median(bests) > 0 else -1.0
+    sign = 1.0 if best > 0 else -1.0
     rest = abs(sign - checked.gain)
     gain, least, most = (checked.gain + rest * share for share in (change.estimate, change.low, change.high))
     low = gain - math.hypot(gain - least, checked.gain - checked.low)
     high = gain + math.hypot(most - gain, checked.high - checked.gain)
     share = 1 / checked.gain
     return Smallest(configuration, gain, low, high, gain * share, least * share, most * share)
+
+
+def _machines(runs: Sequence[Run], units: int) -> FloatArray:
+    """Return a column for each further machine, [runs, machines - 1], which is 1 for its runs.
+
+    There is none if too few runs would be left for the effects.
+    """
+    names = [run.machine for run in runs]
+    further = sorted(set(names) - {names[0]})
+    if len(runs) < units + 2 + 2 * len(further):
+        further = []
+    return np.array([[float(name == one) for one in further] for name in names]).reshape(len(runs), len(further))
 
 
 def _regression(rows: FloatArray, points: FloatArray, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -257,9 +270,9 @@ def _regression(rows: FloatArray, points: FloatArray, noise: float) -> tuple[Flo
 
 
 def _replicates(runs: Sequence[Run], points: FloatArray) -> list[list[float]]:
-    groups: dict[Kept, list[float]] = {}
+    groups: dict[tuple[Kept, str], list[float]] = {}
     for run, point in zip(runs, points.tolist(), strict=True):
-        groups.setdefault(run.kept, []).append(point)
+        groups.setdefault((run.kept, run.machine), []).append(point)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -689,6 +689,7 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
         exclusive=grant.placement.exclusive,
         spread=grant.placement.spread,
         measured_on=grant.measured_on,
+        same_node=grant.same_node,
         traceparent=grant.traceparent,
     )
     for name, value in grant.params.items():

@@ -80,8 +80,9 @@ def add_trials(
     metrics: Mapping[str, float] | None = None,
     reason: str = "",
     request_id: str | None = None,
+    rounds: Sequence[int | None] = (),
 ) -> list[Trial]:
-    """Insert trials, numbered on from the study's last, and return them."""
+    """Insert trials, numbered on from the study's last, and return them. `rounds`: of each trial, in a final check."""
     if not configurations:
         return []
     study, now, revision = work.study, work.time, work.revise()
@@ -101,6 +102,7 @@ def add_trials(
             leased_until=_lease_end(work, client),
             revision=revision,
             request_id=request_id,
+            round=rounds[index] if rounds else None,
             created_at=now,
             started_at=None if state == TrialState.REQUESTED else now,
             finished_at=None if state in OPEN_STATES else now,
@@ -247,8 +249,8 @@ def withdraw_trials(work: Work, states: Sequence[TrialState], reason: str) -> No
     study.finished_count += ended
 
 
-def withdraw_outside(work: Work, numbers: Sequence[int], reason: str) -> None:
-    """End REQUESTED trials as FAILED, with one statement. They do not count against the study's budget."""
+def withdraw_waiting(work: Work, numbers: Sequence[int], reason: str) -> int:
+    """End REQUESTED trials as FAILED, with one statement, and return their number."""
     study = work.study
     trials = access.rows(Trial, work.principal).filter(
         study_id=study.pk, number__in=numbers, state=TrialState.REQUESTED
@@ -256,7 +258,12 @@ def withdraw_outside(work: Work, numbers: Sequence[int], reason: str) -> None:
     ended = _withdraw(work, trials, reason, states=[TrialState.REQUESTED], numbers=list(numbers))
     study.requested_count -= ended
     study.finished_count += ended
-    study.added_count += ended
+    return ended
+
+
+def withdraw_outside(work: Work, numbers: Sequence[int], reason: str) -> None:
+    """End REQUESTED trials as FAILED, with one statement. They do not count against the study's budget."""
+    work.study.added_count += withdraw_waiting(work, numbers, reason)
 
 
 def _withdraw(work: Work, trials: QuerySet[Trial], reason: str, **which: object) -> int:

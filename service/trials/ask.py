@@ -164,7 +164,9 @@ def _measured_here(work: Work, context: Mapping[str, Scalar]) -> Conflict | None
     others = ending.next_checks(work, 1) if context and work.study.final_check is not None else []
     if not others:
         return None
-    wanted = ", ".join(f"{name} = {value!r}" for name, value in work.spec.problem.context.of(others[0]).items())
+    wanted = ", ".join(
+        f"{name} = {value!r}" for name, value in work.spec.problem.context.of(others[0].configuration).items()
+    )
     return Conflict(
         "context_measured",
         f"The final check of study {work.study.name!r} needs no more trials in this context at present. "

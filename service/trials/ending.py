@@ -2,7 +2,7 @@
 
 A search ends when its budget is spent, a stopping rule says so, its time is over or its space holds no more. Without a
 final check the study is then COMPLETED. With one it stays ACTIVE: as soon as every trial of the search has a result,
-the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in turns
+the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in rounds
 with the default, beyond the budget of the search, until the policy has seen enough. With several objectives, members of
 the Pareto set are measured instead. Then the study has a verdict. If the gain in one objective is proven, further
 trials find which changes carry it (`tuner/elimination.py`). Then the study is COMPLETED.
@@ -23,7 +23,7 @@ from service.matching import records
 from service.notices import notices
 from service.policies.check import CheckResult, FinalCheck
 from service.studies import actions
-from service.studies.change import Work
+from service.studies.change import Snapshot, Work
 from service.studies.models import Operation, Study
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
@@ -32,11 +32,13 @@ from service.trials.method import parse_check, runs_in_request, watches_results
 from service.tuner.contextual import ContextualTuner
 from service.tuner.elimination import State
 from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
+from service.tuner.suggestion import Suggestion
 from service.tuner.verdict import Level
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
 EXHAUSTED = Reason("Every configuration of the space has been measured.", "exhausted")
 _OVER = Reason("The search was over before it ran.", "search_over")
+_SPARED = Reason("The final check no longer needs it: its round is void, or enough was measured.", "not_needed")
 _NOTHING_MEASURED = Reason("Nothing was measured.", "nothing_measured")
 
 
@@ -162,8 +164,40 @@ def awaits_best(study: Study) -> bool:
     return study.final_check is not None and study.final_check["best"] is None and study.open_count == 0
 
 
-def next_checks(work: Work, count: int, fixed: Mapping[str, Scalar] = NOTHING_FIXED) -> list[Configuration]:
-    """Return up to `count` configurations for the final check; with a context among `fixed`, of this context."""
+def rounds_at_once(found: Snapshot) -> int | None:
+    """Return how many rounds of the final check may be open at once; None if agents do not run the trials.
+
+    Each agent runs one round at a time.
+    """
+    parallelism = found.study.parallelism
+    return None if parallelism is None else min(parallelism, most_agents(found))
+
+
+def most_agents(found: Snapshot) -> int:
+    """Return how many agents may take part in the final check, so that each of them has enough rounds."""
+    return check_policy(found).most_machines(_sides(found))
+
+
+def trials_at_once(found: Snapshot) -> int:
+    """Return how many trials of the final check agents need to have open, so that none of them waits."""
+    study = found.study
+    assert study.final_check is not None
+    effects = study.final_check.get("effects")
+    if not study.final_check["best"] or (effects is not None and effects["keep"] is None):
+        return (study.parallelism or 0) + 1
+    return (rounds_at_once(found) or 0) * _sides(found)
+
+
+def _sides(found: Snapshot) -> int:
+    """Return how many configurations a round of the final check measures."""
+    assert found.study.final_check is not None
+    best = found.study.final_check["best"]
+    has_several = isinstance(best, list) and not found.spec.problem.context
+    return 1 + len(best) if has_several else 2
+
+
+def next_checks(work: Work, count: int, fixed: Mapping[str, Scalar] = NOTHING_FIXED) -> list[Suggestion]:
+    """Return up to `count` runs for the final check; with a context among `fixed`, of this context."""
     study = work.study
     assert study.final_check is not None
     best = study.final_check["best"]
@@ -176,10 +210,10 @@ def next_checks(work: Work, count: int, fixed: Mapping[str, Scalar] = NOTHING_FI
     state = study.final_check.get("effects")
     with tuners.borrowed(work) as (learner, pending):
         if state is None:
-            found = learner.tuner.check(best, count, pending, check_policy(work))
+            found = learner.tuner.check_runs(best, count, pending, check_policy(work), most_open=rounds_at_once(work))
         else:
             elimination = learner.tuner.elimination(best, checked_of(study), check_policy(work), pending)
-            found = elimination.next(State.parse(state), count)
+            found = elimination.next_runs(State.parse(state), count, most_open=rounds_at_once(work))
     if found:
         study.final_check = {**study.final_check, "trials": study.final_check["trials"] + len(found)}
     return found
@@ -189,6 +223,7 @@ def go_on(work: Work) -> None:
     """Take the next step of the final check once no trial is open any more."""
     study = work.study
     assert study.final_check is not None
+    _withdraw_spared(work)
     if study.open_count:
         return
     best = study.final_check["best"]
@@ -207,13 +242,31 @@ def go_on(work: Work) -> None:
         _conclude(work, best)
 
 
-def check_policy(work: Work) -> FinalCheck:
+def _withdraw_spared(work: Work) -> None:
+    """Withdraw the waiting trials that the final check no longer needs: of void rounds, and once it is over."""
+    study = work.study
+    assert study.final_check is not None
+    best, state = study.final_check["best"], study.final_check.get("effects")
+    if best is None or not study.requested_count:
+        return
+    with tuners.borrowed(work) as (learner, pending):
+        policy = check_policy(work)
+        if state is None:
+            numbers = learner.tuner.spared(best, pending, policy)
+        else:
+            elimination = learner.tuner.elimination(best, checked_of(study), policy, pending)
+            numbers = elimination.spared(State.parse(state))
+    if numbers:
+        actions.withdraw_waiting(work, numbers, _SPARED)
+
+
+def check_policy(found: Snapshot) -> FinalCheck:
     """Return the settings of the final check that is under way."""
-    check = work.study.final_check
+    check = found.study.final_check
     assert check is not None
     # Checks that began in an earlier version of the service have no "after": they are the first of their studies.
-    settings = check.get("policy") or work.spec.final_check or {}
-    return replace(parse_check(work.spec, settings), after=check.get("after", 0))
+    settings = check.get("policy") or found.spec.final_check or {}
+    return replace(parse_check(found.spec, settings), after=check.get("after", 0))
 
 
 def _conclude(work: Work, best: Configuration | list[Configuration]) -> None:

@@ -17,7 +17,7 @@ from service.studies.models import Trial
 from service.tenancy import access
 from service.trials import ending, tuners
 from service.trials.method import bare_tuner, runs_in_request, uses_history
-from service.tuner.tuner import Suggestion, Suggestions
+from service.tuner.suggestion import Suggestion, Suggestions
 
 # The most configurations of earlier studies with which a study begins. They count against the budget, and replace as
 # many of the algorithm's own start design.
@@ -47,8 +47,7 @@ def supply(
     if study.final_check is not None:
         if ending.awaits_best(study):
             return Supply([], count, False)
-        checks = [Suggestion(one, "check") for one in ending.next_checks(work, count, fixed)]
-        return Supply(add(work, checks, into=into, client=client), 0, False)
+        return Supply(add(work, ending.next_checks(work, count, fixed), into=into, client=client), 0, False)
     # With a context, the tuner suggests the default in each context.
     done = study.default_done or bool(work.spec.problem.context)
     default = None if done else default_first(work.spec.space, fixed)
@@ -70,9 +69,10 @@ def supply(
 def add(work: Work, suggested: Sequence[Suggestion], *, into: TrialState, client: actions.Client) -> list[Trial]:
     """Make trials out of suggestions, in their order."""
     trials: list[Trial] = []
-    for origin, items in groupby(suggested, attrgetter("origin")):
-        configurations = [item.configuration for item in items]
-        trials += actions.add_trials(work, configurations, state=into, origin=origin, client=client)
+    for origin, group in groupby(suggested, attrgetter("origin")):
+        items = list(group)
+        configurations, rounds = [item.configuration for item in items], [item.round for item in items]
+        trials += actions.add_trials(work, configurations, state=into, origin=origin, client=client, rounds=rounds)
     return trials
 
 

@@ -23,7 +23,8 @@ from service.trials import drifting, ending, tuners
 from service.trials.quotas import meter
 from service.trials.topup import top_up
 
-# A trial that a machine's fault has ended so many times is FAILED.
+# A trial that a machine's fault has ended so many times is FAILED. In a round of a final check, which other trials wait
+# for, one attempt less is made.
 MOST_ATTEMPTS = 3
 # The results of one call.
 MOST_RESULTS = 1000
@@ -337,7 +338,8 @@ def try_again(work: Work, trial: Trial, reason: str, *, counted: bool = True) ->
 
     `counted` is False where nothing went wrong: an agent gave the trial back without having run it.
     """
-    if work.study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or (counted and trial.attempt >= MOST_ATTEMPTS):
+    most = MOST_ATTEMPTS if trial.round is None else MOST_ATTEMPTS - 1
+    if work.study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or (counted and trial.attempt >= most):
         finish(work, trial, TrialState.FAILED, reason=reason)
         return
     # The next run reports its steps again.

@@ -72,7 +72,8 @@ def deficit(found: Snapshot) -> int:
     study = found.study
     if study.parallelism is None or (study.exhausted and study.final_check is None):
         return 0
-    return budget.allowed(found, max(0, study.parallelism + 1 - study.open_count))
+    wanted = study.parallelism + 1 if study.final_check is None else ending.trials_at_once(found)
+    return budget.allowed(found, max(0, wanted - study.open_count))
 
 
 def _note_room(study: Study, lacking: bool) -> None:

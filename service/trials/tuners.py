@@ -127,7 +127,8 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
             doubtful=bool(trial.doubt),
             interference=None if trial.interference is None else Interference.from_json(trial.interference),
             round=trial.round,
-            agent=trial.agent,
+            # A client of an ask/tell study measures on a machine of its own.
+            agent=trial.agent or trial.client_id,
             node=trial.node,
         )
         for trial in trials

@@ -26,7 +26,8 @@ from service.policies.pruning import Running, Step
 from service.tuner.cheaper import Cheaper
 from service.tuner.method import Method
 from service.tuner.recommendation import ContextTable, Recommendation
-from service.tuner.tuner import NO_STEPS, Suggestion, Suggestions, Tuner, requested
+from service.tuner.suggestion import Suggestion, Suggestions
+from service.tuner.tuner import NO_STEPS, Tuner, requested
 from service.tuner.verdict import ContextCheck
 
 # `gp` models settings and context together. `random` learns nothing, and so is as good in each context as in one.

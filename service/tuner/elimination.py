@@ -7,6 +7,7 @@ process that is killed loses nothing, and trials may finish in any order or fail
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,8 +16,10 @@ from typing import Any
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
-from service.core.trial import TrialRecord, trusted
-from service.policies.check import CheckResult, FinalCheck, interval_text, percent_text
+from service.core.trial import TrialRecord
+from service.policies.check import CheckResult, FinalCheck, interval_text, mostly_acceptable, percent_text
+from service.policies.check_interval import Pair, most_share, waits_known, without_waits
+from service.policies.check_rounds import Round, begun, failures, further, is_hopeless, next_turns, open_rounds
 from service.policies.screening import (
     COMPARED,
     MOST_UNITS,
@@ -31,6 +34,8 @@ from service.policies.screening import (
     next_run,
     screened,
 )
+from service.tuner.checking import rounds_of, run_of
+from service.tuner.suggestion import Suggestion
 
 _MOST_NAMES = 10
 
@@ -135,10 +140,29 @@ class Elimination:
         return State(number, over=True, found=(only,))
 
     def next(self, state: State, count: int) -> list[Configuration]:
-        """Return up to `count` configurations to measure now; none while the open ones are enough."""
+        """Return up to `count` configurations to measure now, in the order of `next_runs`."""
+        return [one.configuration for one in self.next_runs(state, count)]
+
+    def next_runs(self, state: State, count: int, *, most_open: int | None = None) -> list[Suggestion]:
+        """Return up to `count` runs to make now; none while the open ones are enough.
+
+        The runs of a comparison are in rounds, of which `most_open` may be open at once.
+        """
         if state.over:
             return []
-        return self._to_screen(state, count) if state.keep is None else self._to_compare(state, state.keep, count)
+        if state.keep is not None:
+            return self._to_compare(state, state.keep, count, most_open)
+        return [Suggestion(one, "check") for one in self._to_screen(state, count)]
+
+    def spared(self, state: State) -> list[int]:
+        """Return the numbers of the waiting trials of a comparison that are no longer needed: their round is void."""
+        if state.keep is None:
+            return []
+        rounds = self._rounds(state, state.keep, [*self.finished, *self.open])
+        is_over = bool(failures(rounds, 1)) or is_hopeless(rounds)
+        void = {one.number for one in rounds if one.is_void or is_over}
+        waiting = [trial for trial in self.open if trial.state == TrialState.REQUESTED]
+        return [trial.number for trial in waiting if trial.round is not None and trial.round in void]
 
     def advance(self, state: State, number: int) -> State:
         """Return the state after the last trial of a part has finished. `number`: the next trial's.
@@ -184,62 +208,75 @@ class Elimination:
             taken.append(self.changes.kept(drawn))
         return found
 
-    def _to_compare(self, state: State, keep: Kept, count: int) -> list[Configuration]:
-        """Return the next configurations of the comparison, in turns as in the check itself."""
-        smaller = self.changes.configuration(keep)
-        assert smaller is not None
-        done, waiting = self._since(self.finished, state.since), self._since(self.open, state.since)
-        if any(trial.state in (TrialState.INFEASIBLE, TrialState.PRUNED) for trial in done):
-            # The smaller configuration cannot work, or is so slow that it was stopped.
+    def _to_compare(self, state: State, keep: Kept, count: int, most_open: int | None) -> list[Suggestion]:
+        """Return the next runs of the comparison, in rounds as in the check itself."""
+        sides = self._sides(keep)
+        rounds = self._rounds(state, keep, [*self.finished, *self.open])
+        if failures(rounds, 1) or is_hopeless(rounds):
+            # The smaller configuration cannot work, or is too slow.
             return []
-        most = COMPARED
-        if len(done) >= COMPARED and not waiting:
+        used, most = (0, 1), COMPARED
+        if begun(rounds) >= COMPARED and not open_rounds(rounds, used):
             found = self._compared(state, keep)
             # The comparison goes on until its values show whether the loss is within the tolerance.
-            most = len(done) + 2 * (found is None or (not found.is_enough and found.kept_high >= 1 - TOLERANCE))
-        begun = len(done) + len(waiting)
-        ahead = min(most - begun, self.policy.effects - self._begun(state.first))
-        ours = len(self._values(done, True)) + sum(self._is_best(trial) for trial in waiting)
-        theirs = len(self._values(done, False)) + sum(not self._is_best(trial) for trial in waiting)
-        chosen: list[Configuration] = []
-        while len(chosen) < min(count, ahead):
-            best_first = ours % 2 == 0 if ours == theirs else ours < theirs
-            chosen.append(self.best if best_first else smaller)
-            ours, theirs = ours + best_first, theirs + (not best_first)
-        return chosen
+            undecided = found is None or (not found.is_enough and found.kept_high >= 1 - TOLERANCE)
+            most = begun(rounds) + 2 * undecided
+        left = self.policy.effects - self._begun(state.first) + begun(rounds)
+        first = 1 + max((one.round or 0 for one in self._since([*self.finished, *self.open], 0)), default=0)
+        turns = next_turns(
+            rounds,
+            used,
+            sides=2,
+            seed=self.seed,
+            count=count,
+            new=further(rounds, used, min(most, left)),
+            most_open=most_open,
+            first=max(first, 1 + max((one.number for one in rounds), default=0)),
+        )
+        return [Suggestion(sides[turn.side], "check", turn.round) for turn in turns]
 
     def _compared(self, state: State, keep: Kept) -> Smallest | None:
+        rounds = self._rounds(state, keep, self.finished)
+        pair = Pair.of(rounds, 1)
+        change = pair.compare(0, self.policy.level, known=waits_known(rounds, 0))
+        if change is None or not mostly_acceptable(sum(run.broken for run in pair.after), len(pair.after)):
+            return None
+        best = statistics.median(run.values[0] for run in pair.before)
+        return compare(self._sides(keep)[1], self.checked, change.gain, best)
+
+    def _sides(self, keep: Kept) -> list[Configuration]:
+        """Return the configurations of a comparison: the best one takes the place of the default."""
         smaller = self.changes.configuration(keep)
         assert smaller is not None
-        done = self._since(self.finished, state.since)
-        measured = [one for one in done if one.state == TrialState.COMPLETED and not self._is_best(one)]
-        if not self.problem.mostly_acceptable([trial.metrics for trial in measured]):
-            return None
-        values = self._values(done, True), self._values(done, False)
-        return compare(smaller, self.checked, *values, self.policy.level)
+        return [self.best, smaller]
+
+    def _rounds(self, state: State, keep: Kept, trials: Sequence[TrialRecord]) -> list[Round]:
+        return rounds_of(self.problem, self._sides(keep), self._since(trials, state.since))
 
     def _runs(self, state: State) -> list[Run]:
-        """Return the runs of the check, of the screening and of all comparisons."""
+        """Return the runs of the check, of the screening and of all comparisons.
+
+        They are corrected for waiting, and the most disturbed ones are left out, as in the check itself.
+        """
         key = self.problem.space.key
         ends = {key(self.problem.space.default()), key(self.best)}
         every = [
-            trial
+            (trial, run_of(self.problem, trial))
             for trial in self.finished
             if trial.origin == "check"
             and trial.number > self.policy.after
             and trial.state == TrialState.COMPLETED
             and (trial.number >= state.first or key(trial.configuration) in ends)
         ]
-        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
-        return [Run(self.changes.kept(one.configuration), sign * one.metrics[metric]) for one in trusted(every)]
-
-    def _values(self, trials: Sequence[TrialRecord], of_best: bool) -> list[float]:
-        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
-        measured = [one for one in trials if one.state == TrialState.COMPLETED and self._is_best(one) == of_best]
-        return [sign * trial.metrics[metric] for trial in trusted(measured)]
-
-    def _is_best(self, trial: TrialRecord) -> bool:
-        return all(self.changes.kept(trial.configuration))
+        most = most_share([run for _, run in every])
+        quiet = [(trial, run) for trial, run in every if (run.share or 0.0) <= most]
+        # A regression needs more runs than units.
+        kept = quiet if len(quiet) >= max(COMPARED, len(self.changes.units) + 2) else every
+        values = without_waits([run for _, run in every], [run for _, run in kept], 0)
+        return [
+            Run(self.changes.kept(trial.configuration), value, run.machine)
+            for (trial, run), value in zip(kept, values, strict=True)
+        ]
 
     def _begun(self, first: int) -> int:
         return len(self._since(self.finished, first)) + len(self._since(self.open, first))

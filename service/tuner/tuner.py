@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,6 +45,7 @@ from service.tuner.recommendation import (
     pareto_set,
     samples_of,
 )
+from service.tuner.suggestion import Suggestion, Suggestions
 from service.tuner.verdict import ParetoVerdict, conclude_pareto, member_of
 
 # The number of configurations at which the remaining gain is evaluated.
@@ -59,28 +60,6 @@ _MOST_NEIGHBOURS = 1000
 _ENOUGH_SHARES, _MOST_UNLIKE = 3, 1.5
 _SECONDS = ("s", "sec", "second", "seconds")
 NO_STEPS: Mapping[int, Sequence[Step]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A configuration to measure.
-
-    `origin`: "suggested" by the algorithm, "replicate" of a resampling policy, or "check". `round`: the one of the
-    final check.
-    """
-
-    configuration: Configuration
-    origin: str
-    round: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestions:
-    """The answer to an ask. `cursor` and `exhausted` are those of `algorithms.base.Batch`."""
-
-    items: tuple[Suggestion, ...]
-    cursor: int
-    exhausted: bool
 
 
 class Tuner:

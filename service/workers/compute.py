@@ -39,7 +39,7 @@ from service.trials.models import DesignerState
 from service.trials.quotas import meter
 from service.trials.supply import add, note_exhausted, supply
 from service.tuner.recommendation import Found
-from service.tuner.tuner import Suggestion, Suggestions
+from service.tuner.suggestion import Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -110,6 +110,8 @@ class JobSpec:
     replicates: str = ""
     # the nodes of the other jobs, one entry for each job
     measured_on: Sequence[str] = ()
+    # the node, or the nodes, on which the job should run; empty: any node
+    same_node: str = ""
     # the number of the run within the lease, from 1; a restart by the scheduler adds to it
     run: int = 1
     # whether the log, which people read, shows command lines

@@ -1,5 +1,7 @@
 """Spread the jobs of one configuration over nodes, so that a slow node does not look like a slow configuration.
 
+A job that is compared with another one runs on the same node instead.
+
 This is a preference: a job that would wait long for its node may run anywhere. Ray cannot move a waiting job, so a
 second job for the same trial is submitted (see RayRunner).
 """
@@ -53,11 +55,14 @@ class Spread:
 
     async def place(self, folder: Path, spec: JobSpec, wanted: Mapping[str, float]) -> Mapping[str, str]:
         """Return the label selector for a job that requests `wanted`: the nodes that have measured its configuration
-        least often. It is empty if the job is not a replicate, or if all nodes have measured it equally often."""
-        if not spec.replicates or folder in self._impatient:
+        least often, or the job's own node. It is empty if the job is not a replicate and has no node, or if all nodes
+        have measured it equally often."""
+        if not (spec.replicates or spec.same_node) or folder in self._impatient:
             return {}
-        others = self._others(folder, spec.replicates)
-        self._jobs[folder] = _Replicate(spec.replicates, False)
+        # A job with a node of its own has nothing to do with other jobs.
+        configuration = str(folder) if spec.same_node else spec.replicates
+        others = self._others(folder, configuration)
+        self._jobs[folder] = _Replicate(configuration, False)
         await self._until_begun(others)
         try:
             await self._look()
@@ -67,14 +72,17 @@ class Spread:
         usable = [
             node for node in self._nodes if all(node.resources.get(name, 0.0) >= much for name, much in wanted.items())
         ]
-        before = Counter(spec.measured_on)
-        now = Counter(self._node_of(place) for place in self._others(folder, spec.replicates))
-        # A running job is often among those that the service has reported.
-        used = {node.id: max(before[node.host], now[node.host]) for node in usable}
-        least = [node for node, times in used.items() if times == min(used.values())]
-        is_choice = len(least) < len(usable)
-        self._jobs[folder] = _Replicate(spec.replicates, is_choice)
-        return {NODE_LABEL: f"in({','.join(least)})"} if is_choice else {}
+        if spec.same_node:
+            chosen = [node.id for node in usable if node.host == spec.same_node]
+        else:
+            before = Counter(spec.measured_on)
+            now = Counter(self._node_of(place) for place in self._others(folder, configuration))
+            # A running job is often among those that the service has reported.
+            used = {node.id: max(before[node.host], now[node.host]) for node in usable}
+            chosen = [node for node, times in used.items() if times == min(used.values())]
+        is_choice = 0 < len(chosen) < len(usable)
+        self._jobs[folder] = _Replicate(configuration, is_choice)
+        return {NODE_LABEL: f"in({','.join(chosen)})"} if is_choice else {}
 
     def _others(self, folder: Path, configuration: str) -> list[Path]:
         return [place for place, one in self._jobs.items() if one.configuration == configuration and place != folder]

@@ -1,5 +1,7 @@
 """Spread the jobs of one configuration over nodes, so that a slow node does not look like a slow configuration.
 
+A job that is compared with another one runs on the same node instead.
+
 This is a preference: a job may run anywhere if it cannot run elsewhere, or would wait long while a node is idle.
 """
 
@@ -64,13 +66,17 @@ class Spread:
 
     async def place(self, jobs: Sequence[tuple[Path, JobSpec]]) -> dict[Path, Nodes]:
         """Return the nodes that each of these jobs, which are submitted together, must avoid. Jobs that are not
-        replicates, or that select nodes themselves, avoid none."""
+        replicates and have no node to run on, or that select nodes themselves, avoid none."""
         found = {folder: ANYWHERE for folder, _ in jobs}
         groups: dict[str, list[Path]] = {}
         for folder, spec in jobs:
             self.forget(folder)
-            if spec.replicates and not _given(self._options, spec, NODE_OPTIONS):
-                self._jobs[folder] = self._replicate(spec)
+            if _given(self._options, spec, NODE_OPTIONS):
+                continue
+            if spec.same_node:
+                found[folder] = await self._on_its_node(folder, spec)
+            elif spec.replicates:
+                self._jobs[folder] = self._replicate(folder, spec)
                 groups.setdefault(spec.replicates, []).append(folder)
         for folders in groups.values():
             # A single first job needs no answer of sinfo.
@@ -116,6 +122,15 @@ class Spread:
         self._jobs.pop(folder, None)
 
     # -- choosing
+
+    async def _on_its_node(self, folder: Path, spec: JobSpec) -> Nodes:
+        """Return the nodes that a job must avoid: all but its own, unless that takes no jobs."""
+        mine = self._jobs[folder] = self._replicate(folder, spec)
+        usable = frozenset(await self._usable(mine.partitions))
+        own = usable & frozenset(expand(spec.same_node))
+        if own:
+            mine.meant_for, mine.kept_off = own, usable - own
+        return mine.kept_off
 
     async def _divide(self, folders: Sequence[Path]) -> None:
         """Assign different nodes to replicates that are submitted together, the least used first."""
@@ -182,17 +197,19 @@ class Spread:
 
     # -- known jobs and nodes
 
-    def _replicate(self, spec: JobSpec) -> _Replicate:
+    def _replicate(self, folder: Path, spec: JobSpec) -> _Replicate:
         measured_on = Counter(node for nodes in spec.measured_on for node in expand(nodes))
         partitions = _given(self._options, spec, {"partition": "p"})
-        return _Replicate(spec.replicates, measured_on, partitions[-1].split(",") if partitions else ())
+        # A job with a node of its own has nothing to do with other jobs.
+        configuration = str(folder) if spec.same_node else spec.replicates
+        return _Replicate(configuration, measured_on, partitions[-1].split(",") if partitions else ())
 
     def _resumed(self, folder: Path) -> _Replicate | None:
         """Return a job that an earlier agent process has submitted."""
         spec = stored_spec(folder)
-        if spec is None or not spec.replicates or _given(self._options, spec, NODE_OPTIONS):
+        if spec is None or not (spec.replicates or spec.same_node) or _given(self._options, spec, NODE_OPTIONS):
             return None
-        mine = self._jobs[folder] = self._replicate(spec)
+        mine = self._jobs[folder] = self._replicate(folder, spec)
         try:
             mine.kept_off = frozenset(expand((folder / KEPT_OFF).read_text(encoding="utf-8")))
         except OSError:

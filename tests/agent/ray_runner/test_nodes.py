@@ -71,6 +71,15 @@ async def test_replicates_are_spread_over_nodes(runner: RayRunner, tmp_path: Pat
     assert dict(zip(before, nodes, strict=True)) == {"head": OTHER, "other": HEAD, "both": HEAD, "only": OTHER}
 
 
+async def test_jobs_that_are_compared_run_on_one_node(runner: RayRunner, tmp_path: Path) -> None:
+    jobs = [job(tmp_path, f"{node}{number}", "true", same_node=node) for node in (HEAD, OTHER) for number in range(2)]
+    jobs.append(job(tmp_path, "gone", "true", same_node="no-such-node"))
+    await asyncio.gather(*(runner.submit(*one) for one in jobs))
+    nodes = [(await ended(runner, folder)).node for folder, _ in jobs]
+    assert nodes[:4] == [HEAD, HEAD, OTHER, OTHER]
+    assert nodes[4] in (HEAD, OTHER)
+
+
 @pytest.mark.slow("spread replicates show the same placement")
 async def test_replicates_submitted_together_run_on_different_nodes(
     runner: RayRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

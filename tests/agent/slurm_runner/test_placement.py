@@ -237,6 +237,33 @@ async def test_a_slow_node_does_not_get_all_replicates(runner: SlurmRunner, tmp_
     assert len(nodes["spread"]) == 5
 
 
+async def test_a_job_that_is_compared_runs_on_the_node_of_the_other(
+    runner: SlurmRunner, tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits while that node is busy, and runs anywhere if it takes no jobs."""
+    monkeypatch.setattr(slurm_spread, "NODES_TIME", 0.5)
+    node, others = slurm.nodes[2], slurm.nodes[:2] + slurm.nodes[3:]
+    first = job(tmp_path, "first", "true", same_node=node)
+    await runner.submit(*first)
+    assert (await ended(runner, first[0])).node == node
+    assert set((first[0] / "kept-off").read_text().split(",")) == set(others)
+    busy = gated(tmp_path, "busy", scheduler_options=[f"--nodelist={node}"], exclusive=True)
+    blocking = await submit(runner, [busy])
+    await wait_for_async((busy[0] / "owner").exists)
+    second = job(tmp_path, "second", "true", same_node=node)
+    await runner.submit(*second)
+    assert await runner.status(second[0]) is JobState.QUEUED
+    (tmp_path / "gate").touch()
+    await blocking
+    assert (await ended(runner, second[0])).node == node
+    slurm.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    gone = job(tmp_path, "gone", "true", same_node=node)
+    await runner.submit(*gone)
+    assert (await ended(runner, gone[0])).node in others
+    slurm.run("scontrol", "update", f"nodename={node}", "state=resume")
+    slurm.settle()
+
+
 async def test_waiting_replicates_avoid_the_nodes_of_running_replicates(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

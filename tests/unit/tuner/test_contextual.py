@@ -1,6 +1,7 @@
 """One algorithm for all contexts, and policies, recommendation and final check for each context."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -124,6 +125,28 @@ def test_the_final_check_compares_within_each_context(driver: Callable[..., Driv
     # 1.09 s in place of 1.0 s in both contexts: the check proves it, because no noise blurs it.
     assert [one.result.proven for one in checked] == [True, True]
     assert [one.result.gain for one in checked] == pytest.approx([0.0826, 0.0826], abs=1e-3)
+
+
+def test_contexts_take_turns_by_rounds(driver: Callable[..., Driver]) -> None:
+    found = driver()
+    found.search(10)
+    policy = FinalCheck(max_trials=8, effects=0, after=len(found.trials))
+    best: list[Configuration] = [{"x": 0.2, **IDLE}, {"x": 0.8, **HIGH}]
+    runs = found.tuner.check_runs(best, 8, (), policy)
+    assert [one.round for one in runs] == [1, 1, 2, 2, 3, 3, 4, 4]
+    loads = [one.configuration["load"] for one in runs]
+    assert loads[::2] == loads[1::2], "a round is in one context"
+    assert set(loads[:4]) == set(loads[4:]) == {"idle", "high"}
+    assert [one.round for one in found.tuner.check_runs(best, 8, (), policy, most_open=1)] == [1, 1]
+    # The machine fails a run of the first round: it is void in its context alone.
+    open_trials = [
+        TrialRecord(20 + place, one.configuration, TrialState.REQUESTED, {}, origin="check", round=one.round)
+        for place, one in enumerate(runs[:4])
+    ]
+    found.tuner.update([replace(open_trials[0], state=TrialState.FAILED)])
+    assert found.tuner.spared(best, open_trials[1:], policy) == [21]
+    following = found.tuner.check_runs(best, 2, open_trials[1:], policy)
+    assert [(one.round, one.configuration["load"]) for one in following] == [(3, loads[0])] * 2
 
 
 def test_a_context_whose_default_is_best_is_not_checked(driver: Callable[..., Driver]) -> None:

@@ -8,9 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from service.core.interference import Interference
 from service.core.lifecycle import TrialState
+from service.core.problem import Objective
 from service.core.space import Scalar
+from service.core.trial import TrialRecord
 from service.policies.check import CheckResult, FinalCheck
+from service.policies.screening import Screening
 from tests.factories.elimination import GAIN, Checked, Truth, carriers, problem_of
 
 
@@ -51,6 +55,70 @@ def test_no_change_that_matters_is_dropped() -> None:
                 kept.append(truth(smallest.params) / truth(study.best))
     assert len(kept) >= 15
     assert min(kept) >= 0.8
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_disturbance_that_only_slow_runs_show_hides_no_effect(wait: bool) -> None:
+    """A run is doubtful if it is slow, as it is without the change p2. In half of them, it waits for a CPU."""
+    study = Checked(problem_of(4), carriers("p2"), 1, noise=0.02)
+
+    def disturbed(trial: TrialRecord) -> TrialRecord:
+        is_slow = trial.metrics["value"] > 80
+        waited = 0.3 if is_slow and trial.number % 2 else 0.0
+        metrics = {"value": trial.metrics["value"] / (1 - waited)} if wait else trial.metrics
+        found = Interference(share=0.4, wait=waited) if wait else None
+        return replace(trial, metrics=metrics, doubtful=is_slow, interference=found)
+
+    study.problem = replace(study.problem, objectives=(Objective("value", "minimize", "s"),))
+    state = study.ask().begin(len(study.trials) + 1)
+    assert state is not None
+    study.trials[:] = map(disturbed, study.trials)
+    while not state.over:
+        found = study.ask().next(state, 1)
+        if not found:
+            state = study.ask().advance(state, len(study.trials) + 1)
+            continue
+        study.run(found[0])
+        study.trials[-1] = disturbed(study.trials[-1])
+    [effect] = [one for one in state.found if one.names == ("p2",)]
+    assert effect.low > 0.2
+    assert state.smallest is not None
+    assert state.smallest.params["p2"] == 1
+
+
+def test_a_comparison_is_in_rounds() -> None:
+    study = Checked(problem_of(6), carriers("p2"), 2, noise=0.02)
+    state = study.ask().begin(len(study.trials) + 1)
+    assert state is not None
+    while state.keep is None:
+        for configuration in study.ask().next(state, 1):
+            study.run(configuration)
+        if not study.ask().next(state, 1):
+            state = study.ask().advance(state, len(study.trials) + 1)
+    runs = study.ask().next_runs(state, 20)
+    assert [one.round for one in runs] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [one.configuration == study.best for one in runs].count(True) == 4
+    assert [one.round for one in study.ask().next_runs(state, 20, most_open=1)] == [1, 1]
+
+
+def test_a_machine_of_another_speed_is_no_effect() -> None:
+    study = Checked(problem_of(4), carriers("p2"), 3, noise=0.02)
+    state = study.ask().begin(len(study.trials) + 1)
+    assert state is not None
+    place = 0
+    while state.keep is None and not state.over:
+        for configuration in study.ask().next(state, 1):
+            trial = study.run(configuration)
+            speed, agent = ((1.0, ""), (1.5, "slow"))[len(study.trials) % 2]
+            study.trials[-1] = replace(trial, metrics={"value": speed * trial.metrics["value"]}, agent=agent)
+            place += 1
+        if not study.ask().next(state, 1):
+            state = replace(study.ask().advance(state, len(study.trials) + 1), over=True)
+    runs = study.ask()._runs(state)
+    assert place >= 8
+    assert {run.machine for run in runs} == {"/", "slow/"}
+    effects = Screening.of(runs).effects(study.ask().changes.units, 0.95)
+    assert [one.matters for one in effects] == [False, False, True, False]
 
 
 def test_changes_that_all_matter_leave_nothing_smaller() -> None:

@@ -57,6 +57,10 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return values.state === "ABORTED" ? t`The study was aborted.` : t`The study was completed.`;
     case "search_over":
       return t`The search was over before the trial ran.`;
+    case "not_needed":
+      return t`The final check no longer needs the trial: its round is void, or enough was measured.`;
+    case "round_agent_gone":
+      return t`The agent that has begun the trial's round of the final check is gone.`;
     case "metric_not_finite":
       if (values.value === "NaN") return t`The metric ${word("metric")} is NaN.`;
       return values.value === "infinite" ? t`The metric ${word("metric")} is infinite.` : t`The metric ${word("metric")} is negative infinite.`;

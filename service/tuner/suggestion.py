@@ -1,0 +1,29 @@
+"""The configurations that a tuner answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.space import Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A configuration to measure.
+
+    `origin`: "suggested" by the algorithm, "replicate" of a resampling policy, or "check". `round`: the one of the
+    final check.
+    """
+
+    configuration: Configuration
+    origin: str
+    round: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """The answer to an ask. `cursor` and `exhausted` are those of `algorithms.base.Batch`."""
+
+    items: tuple[Suggestion, ...]
+    cursor: int
+    exhausted: bool
