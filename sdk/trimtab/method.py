@@ -26,7 +26,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class FinalCheck:
-    """The final check: at the end, the study measures the best configuration and the default in turns.
+    """The final check: at the end, the study measures the best configuration and the default in rounds.
 
     It does so in addition to the budget of the search, until the confidence interval of the gain is narrow enough.
     With several objectives it measures up to 8 members of the Pareto set; `max_trials` and `level` decide how many.
