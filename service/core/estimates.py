@@ -13,7 +13,7 @@ from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import TrialRecord, trusted
+from service.core.trial import TrialRecord, trusted, usual_share
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,13 @@ class Estimate:
     acceptable: bool = True
 
 
-def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]:
+def aggregate(problem: Problem, trials: Sequence[TrialRecord], usual: float | None = None) -> list[Estimate]:
     """Return an estimate for each measured configuration, in the order of its first trial.
 
-    Only COMPLETED trials with a finite value for every objective count. Values with a doubtful timing count only for a
-    configuration without others.
+    Only COMPLETED trials with a finite value for every objective count. Disturbed runs count as in `trial.trusted`.
+    `usual`: the usual share of the whole study, if the trials are only a part; by default that of the trials.
     """
+    usual = usual_share(trials) if usual is None else usual
     metrics = [objective.metric for objective in problem.objectives]
     groups: dict[str, list[TrialRecord]] = {}
     for trial in sorted(trials, key=lambda trial: trial.number):
@@ -47,13 +48,24 @@ def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]
         Estimate(
             configuration=group[0].configuration,
             numbers=tuple(trial.number for trial in group),
-            mean={metric: mean([trial.metrics[metric] for trial in trusted(group)]) for metric in metrics},
-            median={metric: statistics.median(one.metrics[metric] for one in trusted(group)) for metric in metrics},
+            mean={metric: mean(_values(group, usual, metric)) for metric in metrics},
+            median={metric: median(_values(group, usual, metric)) for metric in metrics},
             n=len(group),
             acceptable=problem.mostly_acceptable([trial.metrics for trial in group]),
         )
         for group in groups.values()
     ]
+
+
+def _values(group: Sequence[TrialRecord], usual: float, metric: str) -> list[float]:
+    return [trial.metrics[metric] for trial in trusted(group, usual, metric)]
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median, even of two numbers whose sum is too large for a float."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else ordered[half - 1] / 2 + ordered[half] / 2
 
 
 def mean(values: Sequence[float]) -> float:

@@ -52,7 +52,29 @@ class TrialRecord:
         return self.share is not None and self.share > MOST_SHARE
 
 
-def trusted(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
-    """Return the trials that are neither stale nor doubtful; if there is none, those that are not stale, or all."""
+def usual_share(trials: Sequence[TrialRecord]) -> float:
+    """Return the share of their CPUs that other processes usually took from a study's runs: the lower quartile.
+
+    An unknown share counts as none.
+    """
+    shares = sorted(trial.share or 0.0 for trial in trials)
+    return shares[(len(shares) - 1) // 4] if shares else 0.0
+
+
+def trusted(trials: Sequence[TrialRecord], usual: float = 0.0, metric: str = "") -> Sequence[TrialRecord]:
+    """Return those of a configuration's runs that count for a metric, at least one.
+
+    Stale runs do not count if there are others. Runs that were disturbed more than is `usual` in the study
+    (`usual_share`) do not count if at least as many others remain, and at least two: a single undisturbed run may be
+    the lucky one. Disturbances do not change some metrics, such as CPU time.
+    """
     fresh = [trial for trial in trials if not trial.stale] or trials
-    return [trial for trial in fresh if not trial.doubtful] or fresh
+    quiet = [trial for trial in fresh if not _is_slowed(trial, usual, metric)]
+    return quiet if len(quiet) >= max(2, len(fresh) - len(quiet)) else fresh
+
+
+def _is_slowed(trial: TrialRecord, usual: float, metric: str) -> bool:
+    """Return whether other processes took more of a run's CPUs than usual, and the metric shows that."""
+    if trial.interference is not None and metric in trial.interference.unaffected:
+        return False
+    return trial.share is not None and trial.share > usual + MOST_SHARE

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
+from service.core.penalties import HUGE, cap_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -232,8 +233,6 @@ _TAILS = 4.0
 # A configuration's own deviation shrinks towards the common one as if the latter came from this many runs of it.
 _PRIOR_RUNS = 6
 _GRID = 61
-# The square of a larger number may overflow. Users report such values as a penalty, for instance.
-_HUGE = 1e100
 _REACH = 5.0
 
 
@@ -286,13 +285,18 @@ def believe(
     grows with the value. A single lucky run therefore shrinks towards the others; of two contradictory runs the better
     one is probably right; and with many runs, outliers have little influence. No configuration is believed to be better
     than its best run, because good neighbours are evidence against luck but not for a configuration with worse results.
+    A penalty counts as the cap (`core.penalties`).
 
     The results are the beliefs about the `most` configurations with the best medians (None: all) and their places,
     ascending.
     """
+    cap = cap_of(list(chain.from_iterable(groups)))
+    if cap is not None:
+        groups = [[min(value, cap) for value in group] for group in groups]
+        around = None if around is None else np.minimum(around, cap)
     scale = Scale.of(groups)
     size = max(abs(value) for group in groups for value in group)
-    if size > _HUGE and not scale.sign:
+    if size > HUGE and not scale.sign:
         small = [[value / size for value in group] for group in groups]
         beliefs, places = believe(small, None if around is None else around / size, most)
         return _enlarged(beliefs, size), places
@@ -413,7 +417,7 @@ def gain_of(scale: Scale, shifts: FloatArray, size: float) -> Gain:
     `size`: that of `size_of`, which only a linear scale needs.
     """
     with np.errstate(over="ignore"):
-        gains = np.clip(scale.gains(shifts, 1.0 if scale.sign else size), -_HUGE, _HUGE)
+        gains = np.clip(scale.gains(shifts, 1.0 if scale.sign else size), -HUGE, HUGE)
     return Gain(float(gains[0]), float(gains[1:].min()), float(gains[1:].max()))
 
 

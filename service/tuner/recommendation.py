@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from service.core.encoding import Encoding
+from service.core.estimates import median
 from service.core.lifecycle import TrialState
 from service.core.pareto import front
+from service.core.penalties import without_huge
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import TrialRecord, trusted
-from service.policies.noise import Scale, aggregate_neighbours, believe, replicate_deviation, surroundings
+from service.core.trial import TrialRecord, trusted, usual_share
+from service.policies.noise import aggregate_neighbours, believe, surroundings
+from service.tuner.shown_values import (
+    Belief,
+    Calibration,
+    ConfigurationSamples,
+    Measured,
+    gain_interval,
+    gain_of,
+    shifted,
+    shown,
+)
 
 # With more configurations than this only the best are considered, because distances are quadratic in their number.
 _MOST = 500
@@ -74,73 +85,36 @@ class ParetoSet:
 Found = Recommendation | ContextTable | ParetoSet
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
-    """The `mean` of a latent value, times the objective's sign, and its standard `deviation`; None if it is unknown."""
-
-    mean: float
-    deviation: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The 2.5 %, 50 % and 97.5 % quantiles of (truth - mean) / deviation over simulated studies.
-
-    They account for the choice of the best of many noisy values (the winner's curse), for a model that takes noise for
-    shape, and for each other fault of the deviation. The first three are of the recommended value, the others the outer
-    ones of the logarithm of the gain's ratio. An interval with these quantiles is a conformal one [vovk-2005, chapter
-    2]: it holds in 95 % of studies like the simulated ones, whatever the model. tests/benchmarks/coverage.py measures
-    them with its seeds for development, and the coverage with other seeds.
-    """
-
-    low: float
-    middle: float
-    high: float
-    gain_low: float
-    gain_high: float
-
-
 BY_POSTERIOR = Calibration(-1.32, 1.0, 4.47, -5.13, 2.14)
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
 AFTER_ADAPTIVE = Calibration(-2.39, 0.56, 3.67, -3.74, 2.64)
 AFTER_CLOSING = Calibration(-1.63, 1.07, 4.03, -5.38, 1.85)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationSamples:
-    """A configuration and its measured values of the first objective, times the objective's sign.
-
-    `bounds`: the bounds of its PRUNED trials, whose values would have been at least as large.
-    """
-
-    configuration: Configuration
-    values: tuple[float, ...]
-    bounds: tuple[float, ...] = ()
-
-
 def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[ConfigurationSamples]:
     """Return the configurations with a finite value for every objective, in the order of their first trial.
 
     Configurations that broke an outcome constraint in at least half of their trials are left out if there are others.
-    Values with a doubtful timing are left out if the configuration has others.
+    Disturbed runs count as in `core.trial.trusted`.
     """
     sign, metric = float(problem.signs()[0]), problem.metrics[0]
     groups: dict[str, list[TrialRecord]] = {}
     bounds: dict[str, list[float]] = {}
-    for trial in trials:
+    for trial in map(without_huge, trials):
         key = problem.space.key(trial.configuration)
         finite = all(math.isfinite(trial.metrics.get(metric, math.nan)) for metric in problem.metrics)
         if trial.state == TrialState.COMPLETED and finite:
             groups.setdefault(key, []).append(trial)
         elif trial.state == TrialState.PRUNED and math.isfinite(trial.metrics.get(metric, math.nan)):
             bounds.setdefault(key, []).append(sign * trial.metrics[metric])
+    usual = usual_share(trials)
     feasible = {
         key: group for key, group in groups.items() if problem.mostly_acceptable([trial.metrics for trial in group])
     }
     return [
         ConfigurationSamples(
             group[0].configuration,
-            tuple(sign * trial.metrics[metric] for trial in trusted(group)),
+            tuple(sign * trial.metrics[metric] for trial in trusted(group, usual, metric)),
             tuple(bounds.get(key, ())),
         )
         for key, group in (feasible or groups).items()
@@ -151,31 +125,31 @@ def leading(problem: Problem, found: Sequence[ConfigurationSamples]) -> Sequence
     """Return the configurations with the best medians, at most 500, and the default, in their order."""
     if len(found) <= _MOST:
         return found
-    medians = [statistics.median(one.values) for one in found]
+    medians = [median(one.values) for one in found]
     kept = set(np.argsort(medians, kind="stable")[:_MOST].tolist())
     default = _place_of_default(problem, found)
     return [one for place, one in enumerate(found) if place in kept or place == default]
 
 
 def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], prediction: Prediction) -> Recommendation:
-    """Return the best of the measured configurations by `prediction`, which is of `found`, in its order."""
-    best = int(prediction.best()[0])
+    """Return the best of the measured configurations by `prediction`, which is of `found`, in its order.
+
+    A configuration with a penalty is recommended only if there is no other.
+    """
+    measured = Measured(found)
+    prediction = replace(prediction, mean=measured.inside(prediction.mean, prediction.noise))
+    best = int(measured.usable[prediction.at(measured.usable).best()[0]])
     is_known = not problem.noisy or _is_repeated(found)
-    scale = Scale.of([one.values for one in found])
-    noise = replicate_deviation([scale.apply(one.values).tolist() for one in found]) if problem.noisy else None
     doubt = min(_DOUBTED_RUNS / sum(len(one.values) for one in found), 1.0)
 
     def belief(place: int) -> Belief:
         mean, deviation = float(prediction.mean[place]), float(prediction.deviation[place])
-        if noise is not None:
-            error = noise * (abs(mean) if scale.sign else 1.0) / math.sqrt(len(found[place].values))
+        error = measured.error_of(place, mean) if problem.noisy else None
+        if error is not None:
             deviation = max(deviation, doubt * error)
         return Belief(mean, deviation if is_known else None)
 
-    default = _place_of_default(problem, found)
-    return _recommendation(
-        problem, found, best, belief(best), None if default is None else belief(default), BY_POSTERIOR
-    )
+    return _recommendation(problem, found, measured, best, belief, BY_POSTERIOR)
 
 
 def pareto_set(problem: Problem, found: Sequence[ConfigurationSamples], predictions: Sequence[Prediction]) -> ParetoSet:
@@ -219,35 +193,39 @@ def by_estimate(
     `estimate` receives values and bounds. The model of `noise.believe` determines the shift and the uncertainty; the
     difference of the estimate (a cautious quantile, for example) from the median is added to it. If `neighbours` is
     above 0, averages over neighbours up to about that distance decide (`noise.aggregate_neighbours`). `adaptive`: the
-    replicates are those of the resampling of that name.
+    replicates are those of the resampling of that name. A configuration with a penalty is recommended only if there is
+    no other.
     """
     calibration = AFTER_ADAPTIVE if adaptive else AFTER_CLOSING
+    measured = Measured(found)
     raw = np.array([estimate(one.values, one.bounds) for one in found])
     if not problem.noisy or len(found) == 1:
-        best = int(np.argmin(raw))
+        best = int(measured.usable[np.argmin(raw[measured.usable])])
         deviation = None if problem.noisy else 0.0
-        default = _place_of_default(problem, found)
-        before = None if default is None else Belief(float(raw[default]), deviation)
-        return _recommendation(problem, found, best, Belief(float(raw[best]), deviation), before, calibration)
-    kept = np.argsort(raw, kind="stable")[:_MOST]
+        alone = [Belief(float(value), deviation) for value in raw]
+        return _recommendation(problem, found, measured, best, alone.__getitem__, calibration)
+    kept = measured.usable[np.argsort(raw[measured.usable], kind="stable")[:_MOST]]
     default = _place_of_default(problem, found)
     if default is not None and default not in kept:
         kept = np.append(kept, default)
-    middles = np.array([statistics.median(found[place].values) for place in kept])
-    counts = np.array([len(found[place].values) for place in kept], dtype=float)
+    limited = [[min(value, measured.cap) for value in found[place].values] for place in kept]
+    middles = np.array([median(values) for values in limited])
+    counts = np.array([len(values) for values in limited], dtype=float)
     rows = Encoding(problem.space).encode([found[place].configuration for place in kept])
-    beliefs, _ = believe([found[place].values for place in kept], surroundings(rows, middles))
-    values = beliefs.mean + raw[kept] - middles
+    beliefs, _ = believe(limited, surroundings(rows, middles))
+    values = beliefs.mean + np.minimum(raw[kept], measured.cap) - middles
     if neighbours > 0.0:
         values = aggregate_neighbours(rows, values, counts, neighbours)
-    best = int(np.lexsort((raw[kept], -counts, values))[0])
+    ordered = np.lexsort((raw[kept], -counts, values))
+    best = next(int(kept[place]) for place in ordered if kept[place] in measured.usable)
     is_known = _is_repeated(found)
+    places = {int(place): index for index, place in enumerate(kept)}
 
     def belief(place: int) -> Belief:
-        return Belief(float(values[place]), float(beliefs.deviation[place]) if is_known else None)
+        index = places[place]
+        return Belief(float(values[index]), float(beliefs.deviation[index]) if is_known else None)
 
-    before = None if default is None else belief(int(np.flatnonzero(kept == default)[0]))
-    return _recommendation(problem, found, int(kept[best]), belief(best), before, calibration)
+    return _recommendation(problem, found, measured, best, belief, calibration)
 
 
 def _is_repeated(found: Sequence[ConfigurationSamples]) -> bool:
@@ -265,64 +243,35 @@ def _place_of_default(problem: Problem, found: Sequence[ConfigurationSamples]) -
 def _recommendation(
     problem: Problem,
     found: Sequence[ConfigurationSamples],
+    measured: Measured,
     best: int,
-    belief: Belief,
-    default: Belief | None,
+    belief: Callable[[int], Belief],
     calibration: Calibration,
 ) -> Recommendation:
-    """Return the recommendation in the objective's own unit."""
+    """Return the recommendation of the configuration at the place `best` in the objective's own unit.
+
+    `belief` returns what is believed of the configuration at a place.
+    """
     sign = float(problem.signs()[0])
-    configuration = found[best].configuration
-    values = [value for one in found for value in one.values]
-    # Noise grows with values of one sign, so that their logarithms are compared.
-    ratio = min(values) > 0 or max(values) < 0
-    low, middle, high = _moved(belief, (calibration.low, calibration.middle, calibration.high), ratio=ratio)
+    default = _place_of_default(problem, found)
+
+    def number(place: int) -> float:
+        if not problem.noisy:
+            return belief(place).mean
+        return shown(found[place], belief(place), None if place == default else calibration.middle, measured)
+
+    configuration, value = found[best].configuration, number(best)
+    low, high = (shifted(value, belief(best), by, measured) for by in (calibration.low, calibration.high))
     ends: list[float | None] = [None, None]
-    if low is not None and high is not None:
+    if belief(best).deviation is not None:
+        low, high = measured.interval(low, value, high)
         ends = sorted((sign * low, sign * high))  # type: ignore[assignment]
-    plain = Recommendation(configuration, sign * middle, ends[0], ends[1])
+    plain = Recommendation(configuration, sign * value, ends[0], ends[1])
     if default is None:
         return plain
-    if problem.space.key(configuration) == problem.space.key(problem.space.default()):
-        return replace(plain, default=sign * middle, gain=0.0)
-    gain = None if default.mean == 0.0 else (default.mean - middle) / abs(default.mean)
-    gain_low, gain_high = _gain(belief, default, (calibration.gain_low, calibration.gain_high), ratio=ratio)
-    return replace(plain, default=sign * default.mean, gain=gain, gain_low=gain_low, gain_high=gain_high)
-
-
-def _moved(
-    belief: Belief, shifts: tuple[float, float, float], *, ratio: bool
-) -> tuple[float | None, float, float | None]:
-    """Return the mean, moved by each number of deviations; the first and the last are None without a deviation."""
-    mean, deviation = belief.mean, belief.deviation
-    if deviation is None:
-        return None, mean, None
-    if ratio and _has_logarithm(belief):
-        moved = [mean * math.exp(shift * deviation / mean) for shift in shifts]
-    else:
-        moved = [mean + shift * deviation for shift in shifts]
-    return moved[0], moved[1], moved[2]
-
-
-def _has_logarithm(belief: Belief) -> bool:
-    """Return whether the deviation is small enough that its share of the mean is the deviation of the logarithm."""
-    return belief.deviation is not None and abs(belief.mean) > belief.deviation
-
-
-def _gain(
-    best: Belief, default: Belief, shifts: tuple[float, float], *, ratio: bool
-) -> tuple[float | None, float | None]:
-    """Return the ends of the gain's interval, as shares of the default's value; None if they are unknown."""
-    if default.mean == 0.0 or best.deviation is None or default.deviation is None:
-        return None, None
-    size = abs(default.mean)
-    if ratio and best.mean / default.mean > 0.0 and _has_logarithm(best) and _has_logarithm(default):
-        # The logarithm of default / best for times, and of best / default for rates, which are negative here.
-        side = 1.0 if default.mean > 0.0 else -1.0
-        advance = side * math.log(default.mean / best.mean)
-        spread = math.hypot(best.deviation / best.mean, default.deviation / default.mean)
-        low, high = (side * -math.expm1(-side * (advance + shift * spread)) for shift in shifts)
-    else:
-        spread = math.hypot(best.deviation, default.deviation) / size
-        low, high = ((default.mean - best.mean) / size + shift * spread for shift in shifts)
-    return low, high
+    if best == default:
+        return replace(plain, default=sign * value, gain=0.0)
+    before = number(default)
+    shifts = calibration.gain_low, calibration.gain_high
+    gain_low, gain_high = gain_interval(value, belief(best), before, belief(default), shifts, measured)
+    return replace(plain, default=sign * before, gain=gain_of(before, value), gain_low=gain_low, gain_high=gain_high)

@@ -38,6 +38,7 @@ from service.core.space import (
 from service.core.trial import TrialRecord
 from service.tuner import recommendation
 from service.tuner.method import Method
+from service.tuner.shown_values import Calibration
 from service.tuner.tuner import Tuner
 
 BUDGETS = (16, 30, 60, 100)
@@ -143,7 +144,10 @@ def study(algorithm: str, seed: int) -> dict[str, Any]:
 
 
 def quantiles(records: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the numbers of a `Calibration` from studies with intervals of one deviation."""
+    """Return the numbers of a `Calibration` from studies with intervals of one deviation.
+
+    The second one is what is to be added to the `middle` with which the studies were run.
+    """
     value, gain = [], []
     for record in records:
         found, truth = record["found"], record["truth"]
@@ -202,8 +206,9 @@ def main() -> None:
     names = given.algorithms.split(",")
     first = 0 if given.calibrate else REPORTED
     if given.calibrate:
-        one = recommendation.Calibration(-1, 0, 1, -1, 1)
-        recommendation.BY_POSTERIOR = recommendation.AFTER_ADAPTIVE = recommendation.AFTER_CLOSING = one
+        for name in ("BY_POSTERIOR", "AFTER_ADAPTIVE", "AFTER_CLOSING"):
+            middle = getattr(recommendation, name).middle
+            setattr(recommendation, name, Calibration(-1, middle, 1, -1, 1))
     known = {(one["algorithm"], one["seed"]): one for one in _read(given.out)}
     suitable = (seed for seed in count(first) if given.budget in (None, Simulated.draw(seed).budget))
     seeds = list(islice(suitable, given.studies))

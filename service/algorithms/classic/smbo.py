@@ -13,9 +13,10 @@ L-BFGS), and the kernel's scale follows from them in closed form.
 
 The state of a trial determines what is learned from it. COMPLETED: its metric; replicates count as their mean, with the
 noise of a mean. PRUNED: the bound, or the median of the completed trials if that is worse. INFEASIBLE or a broken
-outcome constraint: the worst completed value. FAILED: nothing. A pending trial counts as measured, with its expected
-value (kriging believer) [ginsbourger-2010]. A configuration is suggested once, because only a resampling policy repeats
-a measurement. A noisy study suggests measured configurations again only after all have been measured.
+outcome constraint: the worst completed value. FAILED: nothing. A penalty counts as the cap (`core.penalties`). A
+pending trial counts as measured, with its expected value (kriging believer) [ginsbourger-2010]. A configuration is
+suggested once, because only a resampling policy repeats a measurement. A noisy study suggests measured configurations
+again only after all have been measured.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
+from service.core.penalties import cap_of
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
@@ -225,11 +227,13 @@ class Smbo(Algorithm):
             configurations.setdefault(key, trial.configuration)
         if not values:
             return _TrainingData([], [], np.zeros(0), np.zeros(0))
-        means = {key: float(np.mean(several)) for key, several in values.items()}
+        cap = cap_of([value for several in values.values() for value in several])
+        cap = math.inf if cap is None else cap
+        means = {key: float(np.minimum(several, cap).mean()) for key, several in values.items()}
         middle, worst = float(np.median(list(means.values()))), max(means.values())
         for key, bound in bounds.items():
             if key not in means:
-                means[key] = worst if bound == math.inf else max(bound, middle)
+                means[key] = worst if bound == math.inf else max(min(bound, cap), middle)
         keys = [key for key in configurations if key in means]
         return _TrainingData(
             keys,

@@ -56,7 +56,7 @@ from service.logger import Logger
 
 logger = Logger(__name__)
 
-_VERSION = 2
+_VERSION = 3
 _DRAWS = 16
 _BASELINE = 8
 # The most configurations whose values are drawn to find out whether a gain exists.
@@ -248,7 +248,7 @@ class GpAlgorithm(ModelBased):
         else:
             objectives = []
         constraints = [
-            self._fits.process(one, Kind(f"constraint {place}", "plain", prior, robust=noisy))
+            self._fits.process(one, Kind(f"constraint {place}", "plain", prior, robust=noisy, whole=True))
             for place, one in enumerate(known.margins())
             if len(one)
         ]

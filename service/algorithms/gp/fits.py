@@ -48,7 +48,8 @@ class Kind:
 
     `shape`: "bent" values may be transformed by the logarithm that the evidence selects, "plain" values keep their
     differences, and "labels" are not scaled. `robust`: runs have noise and may have been disturbed. `given`: the
-    candidate offsets of the logarithm; empty: those that suit the values.
+    candidate offsets of the logarithm; empty: those that suit the values. `whole`: no value is a penalty, because its
+    distance from a limit counts.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Kind:
     prior: Prior
     robust: bool = False
     given: tuple[float | None, ...] = ()
+    whole: bool = False
 
     def offsets(self, runs: Runs) -> tuple[float | None, ...]:
         """Return the candidate offsets of the logarithm."""
@@ -65,7 +67,7 @@ class Kind:
 
     def scale(self, runs: Runs, offset: float | None) -> tuple[Scale, float]:
         """Return the scale of the outcomes and the logarithm of its derivative."""
-        return (NEGATED, 0.0) if self.shape == "labels" else Scale.of(runs.measured, offset)
+        return (NEGATED, 0.0) if self.shape == "labels" else Scale.of(runs.measured, offset, whole=self.whole)
 
 
 @dataclass(frozen=True)

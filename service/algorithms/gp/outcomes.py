@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.core.encoding import FloatArray
+from service.core.penalties import cap_of
 
 # Offsets of the logarithm, in units of the distance from the best to the median; None: no logarithm. The evidence
 # selects the one that suits the metric best.
@@ -31,7 +32,7 @@ class Scale:
     """A monotone transformation from values (smaller is better) to outcomes (larger is better), and its inverse.
 
     With an `offset` it is linear in the logarithm of the value's distance to `best` plus the offset, in units of
-    `unit`. Without one it is linear in the distance itself, limited to `farthest`.
+    `unit`. Without one it is linear in the distance itself. Distances are limited to `farthest`.
     """
 
     best: float
@@ -42,25 +43,27 @@ class Scale:
     deviation: float
 
     @classmethod
-    def of(cls, values: FloatArray, offset: float | None) -> tuple[Scale, float]:
+    def of(cls, values: FloatArray, offset: float | None, *, whole: bool = False) -> tuple[Scale, float]:
         """Return the scale on which these values, [n], have mean 0 and variance 1, and a log derivative.
 
         The logarithm of the scale's derivative is summed over the values, up to a constant for all offsets, and serves
-        to compare evidence.
+        to compare evidence. All penalties (`core.penalties`) are equal on the scale, except on the `whole` one.
         """
         best = float(values.min())
+        cap = None if whole else cap_of(values)
+        values = values if cap is None else np.minimum(values, cap)
         # Halved, so that no difference of finite numbers overflows.
         gaps = np.clip(values / 2.0 - best / 2.0, 0.0, None)
         # If most values are close to the best, their distance is not a suitable unit for the others.
         unit = max(float(np.median(gaps)), _LEAST_UNIT * float(np.quantile(gaps, 0.9))) or float(gaps.max()) or 1.0
         gaps = np.minimum(gaps / unit, _FARTHEST)
-        farthest = _FARTHEST
+        farthest = _FARTHEST if cap is None else float(gaps.max())
         if offset is None:
             spread = gaps.std()
             jacobian = 0.0
             quarter = float(np.quantile(gaps, 0.75))
             if quarter > 0.0:
-                farthest = min((1.0 + _WINSOR) * quarter, _FARTHEST)
+                farthest = min((1.0 + _WINSOR) * quarter, farthest)
             kept = np.minimum(gaps, farthest)
         else:
             kept = np.log(gaps + offset)

@@ -87,7 +87,7 @@ def test_robust_against_a_slow_run_in_ten() -> None:
 
 
 def test_the_best_posterior_mean_is_recommended_with_its_interval() -> None:
-    found = samples_of(RATE, trials(RATE, *((1, 5.0), (2, 9.0), (3, 7.0)) * 2))
+    found = samples_of(RATE, trials(RATE, *((1, 5.0), (1, 5.5), (2, 5.5), (2, 9.0), (3, 5.5), (3, 8.0))))
     prediction = Prediction(mean=np.array([-5.0, -6.0, -7.0]), deviation=np.array([1.0, 1.0, 0.5]), noise=1.0)
     recommended = by_posterior(RATE, found, prediction)
     assert recommended.configuration == {"n": 3}
@@ -126,7 +126,7 @@ def test_a_value_next_to_zero_has_an_interval() -> None:
     one = by_posterior(problem, found, Prediction(np.array([1e-9, 4.0, 9.0]), np.full(3, 0.5), 0.1))
     assert one.low is not None
     assert one.high is not None
-    assert one.low < one.value < one.high < 4.0
+    assert one.low <= one.value < one.high < 4.0
     assert one.gain_low is not None
     assert one.gain_high is not None
     assert 0.5 < one.gain_low < 1.0 < one.gain_high < 1.5

@@ -47,7 +47,7 @@ class Predicting(Algorithm):
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         mean = np.array([abs(float(one["n"]) - 2) for one in configurations])
-        return Prediction(mean, np.full(len(mean), 0.5), 1.0)
+        return Prediction(mean, np.full(len(mean), 0.5), 20.0)
 
     def dump(self) -> JsonValue:
         return {"known": True}
@@ -146,10 +146,10 @@ def test_unknown_algorithms_and_policies_are_refused_by_name(method: Method, fie
 def test_the_recommendation_is_the_posteriors() -> None:
     tuner = Tuner(PROBLEM, Method(algorithm="gp", resampling="none"))
     assert tuner.recommend() is None
-    tuner.update([finished(1, {"n": 30, "huge": False}, 0.1), finished(2, {"n": 3, "huge": False}, 5.0)])
+    tuner.update([finished(1, {"n": 30, "huge": False}, 0.1), finished(2, {"n": 3, "huge": False}, 0.9)])
     by_posterior = tuner.recommend()
     assert by_posterior is not None
-    assert (by_posterior.configuration["n"], by_posterior.value) == (3, 1.0)
+    assert (by_posterior.configuration["n"], by_posterior.value) == (3, 0.9), "it expects 1.0, which nothing has taken"
     cheap = Tuner(PROBLEM, Method(algorithm="gp", resampling="none"))
     cheap.update(tuner.finished)
     by_estimate = cheap.recommend(costly=False)

@@ -218,7 +218,7 @@ def test_a_stored_state_spares_the_fit_and_changes_nothing(monkeypatch: pytest.M
         [],
         {},
         {"version": 99},
-        {"version": 2, "fits": 3},
+        {"version": 3, "fits": 3},
         {"version": 2, "fits": {"a": None, "b": {"theta": 1}, "c": {"theta": [1.0], "offset": 0.5, "disturbed": []}}},
         {"version": 2, "fits": {"a": {"theta": ["x"], "offset": None, "disturbed": [3]}}},
     ],

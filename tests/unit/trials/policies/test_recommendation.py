@@ -27,8 +27,9 @@ def test_the_posterior_recommends_and_not_the_luckiest_run(principal: Principal)
     found = analysis.analyse(principal, study)
     assert found.recommendation is not None
     assert found.recommendation.configuration["x"] == 0.2, "though it was the slowest"
-    # No measurement was repeated, so that the noise is unknown and the value has no interval.
-    assert (found.recommendation.value, found.recommendation.low) == (0.2, None)
+    # The posterior expects more than was ever measured. No measurement was repeated, so that the noise is unknown and
+    # the value has no interval.
+    assert (found.recommendation.value, found.recommendation.low) == (0.8, None)
     assert [one.numbers for one in found.best] == [[4]]
     assert [trial.number for trial in analysis.best_trials(principal, study, found)] == [4]
     stored = access.rows(DesignerState, principal).get(study_id=study.pk)
