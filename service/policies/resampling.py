@@ -93,18 +93,30 @@ class Resampling(ABC):
     def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:  # noqa: B027 - a policy may have nothing to note
         """Update the policy's own state after a trial of the configuration `one`, which already includes the trial."""
 
-    def again(self, *, pending: Sequence[TrialRecord], predict: Predict) -> Configuration | None:
+    def again(
+        self, *, pending: Sequence[TrialRecord], predict: Predict, left: int | None = None
+    ) -> Configuration | None:
         """Return the configuration to measure again; None if the algorithm should suggest one.
 
         Args:
             pending: trials without a result, including those of the present ask.
             predict: the algorithm's predictions for configurations.
+            left: the number of trials after which the search ends, if that is earlier than the end of the budget, and
+                even if the start is not over.
         """
         waiting: dict[str, int] = {}
         for trial in pending:
             key = self.problem.space.key(trial.configuration)
             waiting[key] = waiting.get(key, 0) + 1
-        return self.choose(waiting, predict)
+        if left is None:
+            return self.choose(waiting, predict)
+        budget, start = self.budget, self.start
+        end = self.done + len(pending) + left
+        self.budget, self.start = end if budget is None else min(end, budget), 0
+        try:
+            return self.choose(waiting, predict)
+        finally:
+            self.budget, self.start = budget, start
 
     @abstractmethod
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:

@@ -58,10 +58,11 @@ _COLUMNS = (
     "exhausted",
     "deadline",
     "last_granted_at",
+    "closing",
     "final_check",
     "verdict",
 )
-_JSON = ("state_reason_data", "final_check", "verdict")
+_JSON = ("state_reason_data", "closing", "final_check", "verdict")
 # Names of columns alone; values are parameters.
 _CONCLUDE = f"""
 WITH stamped AS (

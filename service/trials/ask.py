@@ -155,6 +155,8 @@ def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, f
     if new.missing:
         meter.worker_time(work.principal)
         operation.state = OperationState.PENDING
+    elif not trials and study.closing is not None:
+        raise budget.repeating(study)
     elif not trials and _awaits_results(work):
         raise _measured_here(work, fixed) or budget.awaiting(study)
 

@@ -32,6 +32,8 @@ def refusal(found: Snapshot) -> Conflict | None:
         )
     if study.final_check is not None:
         return awaiting(study) if study.final_check["best"] is None and study.open_count else None
+    if study.closing is not None and study.open_count:
+        return repeating(study)
     late = study.deadline is not None and study.deadline <= found.time
     if (late or left(study, 1) <= 0) and check_follows(found):
         return awaiting(study)
@@ -74,6 +76,16 @@ def awaiting(study: Study) -> Conflict:
         "results_awaited",
         f"The search of study {study.name!r} is over. Its final check goes on when the {study.open_count} trials that"
         " are being measured have a result.",
+        open=study.open_count,
+    )
+
+
+def repeating(study: Study) -> Conflict:
+    """Return the refusal while the last repeats of a search, which a stopping rule ends, have to wait for results."""
+    return Conflict(
+        "results_awaited",
+        f"A stopping rule ends the search of study {study.name!r}, and only repeats are left. They go on when the"
+        f" {study.open_count} trials that are being measured have a result.",
         open=study.open_count,
     )
 

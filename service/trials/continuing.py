@@ -61,6 +61,7 @@ def reopen(work: Work) -> None:
     """
     study = work.study
     actions.step_study(work, StudyState.ACTIVE)
+    study.closing = None
     check = study.final_check
     if check is None:
         return

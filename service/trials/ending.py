@@ -1,11 +1,14 @@
 """How a search ends, and the final check that may follow.
 
-A search ends when its budget is spent, a stopping rule says so, its time is over or its space holds no more. Without a
-final check the study is then COMPLETED. With one it stays ACTIVE: as soon as every trial of the search has a result,
-the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in rounds
-with the default, beyond the budget of the search, until the policy has seen enough. With several objectives, members of
-the Pareto set are measured instead. Then the study has a verdict. If the gain in one objective is proven, further
-trials find which changes carry it (`tuner/elimination.py`). Then the study is COMPLETED.
+A search ends when its budget is spent, a stopping rule says so, its time is over or its space holds no more. If the
+resampling policy repeats measurements, a search that a stopping rule ends waits until every trial has a result. Then it
+repeats what the policy would repeat at the end of a budget (`Study.closing`), and ends after that.
+
+Without a final check the study is then COMPLETED. With one it stays ACTIVE: as soon as every trial of the search has a
+result, the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in
+rounds with the default, beyond the budget of the search, until the policy has seen enough. With several objectives,
+members of the Pareto set are measured instead. Then the study has a verdict. If the gain in one objective is proven,
+further trials find which changes carry it (`tuner/elimination.py`). Then the study is COMPLETED.
 """
 
 from __future__ import annotations
@@ -49,7 +52,10 @@ def check_searching(study: Study, what: str) -> None:
 
 
 def after_result(work: Work) -> None:
-    """End the search if the trial that has just ended was enough, or go on with the final check."""
+    """End the search if the trial that has just ended was enough, or go on with the final check.
+
+    After a stopping rule, a worker finds out whether a costly algorithm has anything to repeat.
+    """
     study = work.study
     if study.state not in OPEN_ENDED:
         return
@@ -57,11 +63,17 @@ def after_result(work: Work) -> None:
         go_on(work)
         return
     reason = budget.spent(study)
-    if reason is None and watches_results(study):
-        with tuners.borrowed(work) as (learner, _):
-            reason = learner.stop(work)
+    if reason is not None:
+        closing = tuners.closing_of(study)
+        reason = reason if closing is None else closing.reason
+    elif watches_results(study):
+        with tuners.borrowed(work) as (learner, pending):
+            reason = learner.stop(work, pending, costly=False)
+            tuners.keep_closing(study, learner.tuner.closing)
     if reason is not None:
         end_search(work, reason)
+    elif study.closing is not None and not study.open_count and not study.component:
+        recommend(work)
 
 
 def end_search(work: Work, reason: str, recommended: Found | None = None) -> None:
@@ -73,6 +85,7 @@ def end_search(work: Work, reason: str, recommended: Found | None = None) -> Non
     if study.requested_count:
         actions.withdraw_trials(work, [TrialState.REQUESTED], _OVER)
     study.deadline = None
+    study.closing = None
     if not budget.check_follows(work):
         actions.step_study(work, StudyState.COMPLETED, reason)
         notices.study_ended(work)
@@ -107,6 +120,16 @@ def end_exhausted(work: Work, fixed: Mapping[str, Scalar], recommended: Found | 
     if not waiting or study.open_count:
         return False
     end_search(work, EXHAUSTED, recommended)
+    return True
+
+
+def end_closing(work: Work, fixed: Mapping[str, Scalar]) -> bool:
+    """End the search of a study after a stopping rule if there is nothing to repeat. Return whether it ended."""
+    study = work.study
+    closing = tuners.closing_of(study)
+    if closing is None or study.final_check is not None or study.open_count or fixed:
+        return False
+    end_search(work, closing.reason)
     return True
 
 

@@ -38,7 +38,8 @@ def supply(
 ) -> Supply:
     """Make up to `count` new trials, as far as that needs no costly algorithm.
 
-    In the final check there may be fewer, and none at all while the trials that are being measured are enough.
+    After a stopping rule and in the final check there may be fewer, and none at all while the trials that are being
+    measured are enough.
     """
     study = work.study
     if study.state != StudyState.ACTIVE:
@@ -49,7 +50,7 @@ def supply(
             return Supply([], count, False)
         return Supply(add(work, ending.next_checks(work, count, fixed), into=into, client=client), 0, False)
     # With a context, the tuner suggests the default in each context.
-    done = study.default_done or bool(work.spec.problem.context)
+    done = study.default_done or bool(work.spec.problem.context) or study.closing is not None
     default = None if done else default_first(work.spec.space, fixed)
     first = [] if default is None else [Suggestion(default, "default")]
     wanted = count - len(first)
@@ -61,6 +62,8 @@ def supply(
     study.default_done |= bool(first)
     trials = add(work, [*first, *drawn], into=into, client=client)
     note_exhausted(work, exhausted, fixed)
+    if not trials and not wanted and ending.end_closing(work, fixed):
+        return supply(work, count, into=into, client=client, fixed=fixed)
     if exhausted and not trials and ending.end_exhausted(work, fixed):
         return supply(work, count, into=into, client=client, fixed=fixed)
     return Supply(trials, wanted, exhausted)
@@ -130,5 +133,5 @@ def _measured_first(work: Work, first: Sequence[Suggestion]) -> set[str]:
 
 
 def _expect_some(found: Snapshot, answer: Suggestions) -> None:
-    if not answer.items and not answer.exhausted:
+    if not answer.items and not answer.exhausted and found.study.closing is None:
         raise Internal("algorithm_failed", f"The algorithm {found.spec.algorithm.name!r} suggested nothing.")

@@ -21,6 +21,7 @@ from django.db.models import Q
 
 from service.core.interference import Interference
 from service.core.lifecycle import TrialState
+from service.core.reasons import restored, stored
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.platform.lru_cache import LruCache
@@ -35,6 +36,7 @@ from service.tenancy.principal import Principal
 from service.trials.method import method_of
 from service.trials.models import DesignerState
 from service.tuner.contextual import tuner_for
+from service.tuner.suggestion import Closing
 from service.tuner.tuner import Tuner
 
 # Creation time is part of the key because a database that was emptied gives its keys again.
@@ -69,15 +71,15 @@ class Learner:
                 limits.append(self.searched * most / used)
         return int(min(limits)) if limits else None
 
-    def stop(self, found: Snapshot) -> str | None:
-        """Return why the search is to end; None if it goes on."""
+    def stop(self, found: Snapshot, pending: Sequence[TrialRecord], *, costly: bool) -> str | None:
+        """Return why the search is to end now; None if it goes on. `pending` and `costly`: see `Tuner.stop`."""
         most = budget_of(found.study).max_node_hours
         if most is not None and self.hours >= most:
             return node_hours_used(most)
         if found.study.searching_since is not None:
             # Its rules have ended the search once, and a user has given it more budget since.
             return None
-        return self.tuner.stop(self._seconds(found), self.hours)
+        return self.tuner.stop(self._seconds(found), self.hours, pending, costly=costly)
 
     def _seconds(self, found: Snapshot) -> float:
         """Return the time since the first trial was created."""
@@ -102,9 +104,24 @@ def borrowed(found: Snapshot) -> Iterator[tuple[Learner, list[TrialRecord]]]:
     assert isinstance(learner, Learner)
     waiting = _feed(found, spec, learner)
     learner.tuner.limit(learner.expected(found))
+    learner.tuner.close(closing_of(found.study))
     yield learner, waiting
     lent = found.tuner = learner
     transaction.on_commit(lambda: _remember(found, lent))
+
+
+def closing_of(study: Study) -> Closing | None:
+    """Return the last part of a study's search, if a stopping rule has had a reason to end it."""
+    if study.closing is None:
+        return None
+    return Closing(restored(study.closing["reason"], study.closing["reason_data"]), study.closing["after"])
+
+
+def keep_closing(study: Study, closing: Closing | None) -> None:
+    """Note on a study that a stopping rule has had a reason to end its search."""
+    if closing is not None and study.closing is None:
+        reason = closing.reason
+        study.closing = {"reason": str(reason), "reason_data": stored(reason), "after": closing.after}
 
 
 def hours_used(found: Snapshot) -> float:
@@ -163,9 +180,9 @@ def as_pending(configurations: Sequence[Configuration], first_number: int) -> li
 
 def _make(found: Snapshot, spec: StudySpec) -> Learner:
     learner = Learner(tuner_for(spec.problem, method_of(spec)), 0)
-    stored = access.rows(DesignerState, found.principal).filter(study_id=found.study.pk).first()
-    if stored is not None:
-        learner.tuner.load(stored.state)
+    state = access.rows(DesignerState, found.principal).filter(study_id=found.study.pk).first()
+    if state is not None:
+        learner.tuner.load(state.state)
     return learner
 
 

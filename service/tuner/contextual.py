@@ -26,7 +26,7 @@ from service.policies.pruning import Running, Step
 from service.tuner.cheaper import Cheaper
 from service.tuner.method import Method
 from service.tuner.recommendation import ContextTable, Recommendation
-from service.tuner.suggestion import Suggestion, Suggestions
+from service.tuner.suggestion import Closing, Suggestion, Suggestions
 from service.tuner.tuner import NO_STEPS, Tuner, requested
 from service.tuner.verdict import ContextCheck
 
@@ -77,6 +77,11 @@ class ContextualTuner(Tuner):
         """Return the tuner of the context of a configuration; None outside of the table."""
         return self._parts.get(context_key(self.problem.context.of(configuration)))
 
+    def close(self, closing: Closing | None) -> None:
+        super().close(closing)
+        for part in self._parts.values():
+            part.close(closing)
+
     def limit(self, budget: int | None) -> None:
         self._budget = budget
         # Trials outside of the table, such as cheaper ones, never belong to the trials that its contexts share.
@@ -121,7 +126,7 @@ class ContextualTuner(Tuner):
             else:
                 items.append(found)
                 waiting.append(requested(found.configuration, found.origin))
-        return Suggestions(tuple(items), cursor, len(items) < count)
+        return Suggestions(tuple(items), cursor, len(items) < count and self.closing is None)
 
     def found(self, *, costly: bool = True) -> ContextTable | None:
         rows = tuple(one for part in self._parts.values() if (one := part.recommend(costly=costly)) is not None)
@@ -206,10 +211,13 @@ class ContextualTuner(Tuner):
                 found.append(ContextCheck(one, part.checked(one, policy)))
         return found
 
-    def stop(self, seconds: float, node_hours: float) -> str | None:
+    def _reason(self, seconds: float, node_hours: float, *, costly: bool) -> str | None:
         """Return the reason to end the search, once the stopping rule has one in every context; None before."""
-        reasons = [part.stop(seconds, node_hours) for part in self._parts.values()]
+        reasons = [part._reason(seconds, node_hours, costly=costly) for part in self._parts.values()]
         return next(iter(reasons)) if all(reasons) else None
+
+    def _wants_repeats(self) -> bool:
+        return any(part.again() is not None for part in self._parts.values())
 
     def prune(self, running: Running) -> str | None:
         part = self.part(running.configuration)
@@ -230,15 +238,15 @@ class ContextualTuner(Tuner):
             mine = self._of(context, waiting)
             default = default_first(part.problem.space, fixed)
             known = {part.problem.space.key(trial.configuration) for trial in [*part.finished, *mine]}
-            if default is not None and part.problem.space.key(default) not in known:
+            if default is not None and part.problem.space.key(default) not in known and self.closing is None:
                 return Suggestion(default, "default"), cursor
             again = part.again(mine, fixed)
             if again is not None:
                 return Suggestion(again, "replicate"), cursor
-            if self._cheaper and not is_given:
+            if self.closing is None and self._cheaper and not is_given:
                 cheaper = self._cheaper[context_key(context)].plus(waiting)
                 return self._next_with_cheaper(cheaper, cursor, waiting, fixed)
-        return self._suggested(cursor, waiting, fixed)
+        return self._suggested(cursor, waiting, fixed) if self.closing is None else (None, cursor)
 
     def _next_with_cheaper(
         self, cheaper: Cheaper, cursor: int, waiting: Sequence[TrialRecord], fixed: Mapping[str, Scalar]

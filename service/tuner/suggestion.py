@@ -21,6 +21,17 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """The last part of a search that a stopping rule ends for `reason`: only repeats are left.
+
+    It begins after the trial `after`, as if the budget ended then.
+    """
+
+    reason: str
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestions:
     """The answer to an ask. `cursor` and `exhausted` are those of `algorithms.base.Batch`."""
 

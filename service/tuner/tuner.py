@@ -5,7 +5,6 @@ The algorithm is created at its first use, so a process that only checks whether
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from service.core.encoding import Encoding
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.parameters import identity
+from service.core.penalties import penalised, without_huge
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.prospects import Prospect
@@ -45,7 +45,7 @@ from service.tuner.recommendation import (
     pareto_set,
     samples_of,
 )
-from service.tuner.suggestion import Suggestion, Suggestions
+from service.tuner.suggestion import Closing, Suggestion, Suggestions
 from service.tuner.verdict import ParetoVerdict, conclude_pareto, member_of
 
 # The number of configurations at which the remaining gain is evaluated.
@@ -60,6 +60,8 @@ _MOST_NEIGHBOURS = 1000
 _ENOUGH_SHARES, _MOST_UNLIKE = 3, 1.5
 _SECONDS = ("s", "sec", "second", "seconds")
 NO_STEPS: Mapping[int, Sequence[Step]] = {}
+# The most repeats after a stopping rule, and the number of trials that policies then plan with.
+_MOST_REPEATS, _PLANNED_REPEATS = 12, 3
 
 
 class Tuner:
@@ -99,6 +101,7 @@ class Tuner:
         self._aggregates = len(problem.objectives) == 1 and (self.method.estimator != "median" or neighbours > 0.0)
         self._finished: list[TrialRecord] = []
         self._history = History(problem)
+        self._closing: Closing | None = None
         self._algorithm: Algorithm | None = None
         self._state: JsonValue = None
 
@@ -106,6 +109,15 @@ class Tuner:
     def finished(self) -> Sequence[TrialRecord]:
         """The trials that were passed to `update`, in their order."""
         return self._finished
+
+    @property
+    def closing(self) -> Closing | None:
+        """The last part of the search, once a stopping rule has had a reason."""
+        return self._closing
+
+    def close(self, closing: Closing | None) -> None:
+        """Set `closing`, which a service keeps between processes."""
+        self._closing = closing
 
     def limit(self, budget: int | None) -> None:
         """Set the number of trials of the search, in place of the method's budget; None: no known limit."""
@@ -116,6 +128,7 @@ class Tuner:
         if not finished:
             return
         self._finished += finished
+        finished = [without_huge(trial) for trial in finished]
         self._history.update(finished)
         self._resampling.update(finished)
         for policy in self._pruning:
@@ -136,13 +149,16 @@ class Tuner:
         pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Suggestions:
-        """Return the next measurements, as `Algorithm.suggest` does; the resampling policy has precedence."""
+        """Return the next measurements, as `Algorithm.suggest` does; the resampling policy has precedence.
+
+        After a stopping rule there are repeats alone, so that there may be fewer or none.
+        """
         waiting = list(pending)
         items: list[Suggestion] = []
         while len(items) < count and (again := self.again(waiting, fixed)) is not None:
             items.append(Suggestion(again, "replicate"))
             waiting.append(requested(again, "replicate"))
-        if len(items) == count:
+        if len(items) == count or self._closing is not None:
             return Suggestions(tuple(items), cursor, False)
         batch = self._made().suggest(count - len(items), cursor=cursor, pending=waiting, fixed=fixed)
         items += [Suggestion(configuration, "suggested") for configuration in batch.configurations]
@@ -154,8 +170,21 @@ class Tuner:
         """Return the configuration that the resampling policy measures again next; None if there is none."""
         if not self._resamples:
             return None
-        found = self._resampling.again(pending=pending, predict=self._believed)
+        left = None
+        if self._closing is not None:
+            if self._repeats(pending) >= _MOST_REPEATS:
+                return None
+            left = _PLANNED_REPEATS
+        found = self._resampling.again(pending=pending, predict=self._believed, left=left)
         return found if found is not None and fits(found, fixed) else None
+
+    def _repeats(self, pending: Sequence[TrialRecord]) -> int:
+        """Return how many trials have begun since a stopping rule had a reason."""
+        assert self._closing is not None
+        after = self._closing.after
+        begun = sum(trial.is_of_search and trial.number > after for trial in self._finished)
+        # Trials of the present ask have no number yet.
+        return begun + sum(trial.number == 0 or trial.number > after for trial in pending)
 
     def found(self, *, costly: bool = True) -> Found | None:
         """Return what the search has found so far, in the form in which it is stored; None if that is nothing.
@@ -164,7 +193,7 @@ class Tuner:
         """
         if len(self.problem.objectives) == 1:
             return self.recommend(costly=costly)
-        found = samples_of(self.problem, self._finished)
+        found = samples_of(self.problem, self._without_penalties())
         if not (found and costly and self.problem.noisy and self.choice.name in _RELIABLE):
             return None
         predictions = self._made().predictions([one.configuration for one in found])
@@ -225,9 +254,15 @@ class Tuner:
         chosen = members.choose(costs, default, policy.most_members(len(signs)))
         return [front[place][0] for place in chosen]
 
+    def _without_penalties(self) -> Sequence[TrialRecord]:
+        """Return the finished trials without a penalty in any objective, or all if each result has one."""
+        bad = penalised(self.problem, self._finished)
+        good = [trial for trial in self._finished if trial.number not in bad]
+        return good if any(trial.state == TrialState.COMPLETED for trial in good) else self._finished
+
     def _measured_set(self) -> ParetoSet | None:
         """Return the Pareto set by the medians of the configurations; None without results."""
-        found = estimates.aggregate(self.problem, self._finished)
+        found = estimates.aggregate(self.problem, self._without_penalties())
         if not found:
             return None
 
@@ -329,17 +364,46 @@ class Tuner:
         """Return the part of the final check that finds which changes cause the proven gain of `best`."""
         return Elimination(self.problem, policy, self.method.seed, best, checked, self._finished, pending)
 
-    def stop(self, seconds: float, node_hours: float) -> str | None:
+    def stop(
+        self, seconds: float, node_hours: float, pending: Sequence[TrialRecord] = (), *, costly: bool = True
+    ) -> str | None:
         """Return the reason to end the search now; None if it continues.
 
-        `seconds`: wall time since the first trial. A rule that needs a posterior gives no reason if the algorithm has
-        not been created yet.
+        When a stopping rule has a reason, the search goes on with the repeats that the resampling policy wants at the
+        end of a budget (`closing`), and ends after them with this reason.
+
+        Args:
+            seconds: wall time since the first trial.
+            pending: trials without a result. The search does not end before all of them have one, unless the policy
+                repeats nothing.
+            costly: whether the posterior of a costly algorithm may be computed to find out which repeats are wanted.
+                Without it, a search with repeats does not end here.
+        """
+        if self._closing is None:
+            reason = self._reason(seconds, node_hours, costly=costly)
+            if reason is None:
+                return None
+            numbers = [trial.number for trial in (*self._finished, *pending)]
+            self.close(Closing(reason, max(numbers, default=0)))
+        assert self._closing is not None
+        is_known = costly or self.cost == Cost.CHEAP
+        goes_on = self._resamples and (pending or not is_known or self._wants_repeats())
+        return None if goes_on else self._closing.reason
+
+    def _wants_repeats(self) -> bool:
+        return self.again() is not None
+
+    def _reason(self, seconds: float, node_hours: float, *, costly: bool) -> str | None:
+        """Return the reason of the stopping rule to end the search; None without one.
+
+        A rule that needs a posterior gives no reason without `costly` if the algorithm has not been created yet.
         """
         rule = self.method.stopping
         if rule is None:
             return None
         self._history.unsettled = self._resampling.unsettled
-        remaining, spread = (None, None) if self._algorithm is None or not rule.needs_prediction else self._outlook()
+        predicts = rule.needs_prediction and (costly or self._algorithm is not None)
+        remaining, spread = self._outlook() if predicts else (None, None)
         return rule.reason(
             Progress(
                 history=self._history,
@@ -431,7 +495,8 @@ class Tuner:
             if self._state is not None:
                 algorithm.load(self._state)
             if self._finished:
-                algorithm.update(self._aggregated() if self._aggregates else self._finished)
+                trials = self._aggregated() if self._aggregates else self._finished
+                algorithm.update([without_huge(trial) for trial in trials])
             self._algorithm = algorithm
         return self._algorithm
 
@@ -452,7 +517,7 @@ class Tuner:
             values[latest] = noise.aggregate_neighbours(rows, values[latest], counts, radius)
         key = self.problem.space.key
         moves = {
-            key(one.configuration): sign * (value - statistics.median(one.values))
+            key(one.configuration): sign * (value - estimates.median(one.values))
             for one, value in zip(found, values.tolist(), strict=True)
         }
         return [

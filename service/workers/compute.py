@@ -39,7 +39,7 @@ from service.trials.models import DesignerState
 from service.trials.quotas import meter
 from service.trials.supply import add, note_exhausted, supply
 from service.tuner.recommendation import Found
-from service.tuner.suggestion import Suggestion, Suggestions
+from service.tuner.suggestion import Closing, Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -87,8 +87,10 @@ class Computed:
     dump: JsonValue
     recommended: Found | None = None
     stop: str | None = None
+    # The last part of the search, once a stopping rule has had a reason.
+    closing: Closing | None = None
     # Whether every trial of the search had a result.
-    closing: bool = False
+    awaits_best: bool = False
     # The study's revision up to which trials were seen.
     revision: int = 0
     # The version of the space that it is valid for; for another version it is computed again.
@@ -209,23 +211,23 @@ def _suggest(claim: Claim) -> Computed:
     found = read(claim.principal, claim.study_id)
     study, version = found.study, found.study.space_version
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
-    closing = ending.awaits_best(study)
-    searching = operation.count > 0 and study.final_check is None
+    awaits_best = ending.awaits_best(study)
+    searching = study.final_check is None and (operation.count > 0 or study.closing is not None)
     wanted = _wanted(found, operation) if searching else 0
-    if operation.count > 0 and not closing and wanted <= 0:
+    if operation.count > 0 and not awaits_best and wanted <= 0:
         # Others filled the gap meanwhile, with a trial that an agent gave back for instance; or the search is over.
         return Computed((), study.cursor, study.exhausted, None, space_version=version)
     with tuners.borrowed(found) as (learner, pending):
         tuner = learner.tuner
         answer = Suggestions((), study.cursor, study.exhausted)
-        if wanted > 0:
+        recommended = tuner.found()
+        stop = learner.stop(found, pending, costly=True) if searching else None
+        if wanted > 0 and stop is None:
             answer = tuner.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
-            if not answer.items and not answer.exhausted:
+            if not answer.items and not answer.exhausted and tuner.closing is None:
                 raise Internal(
                     "algorithm_failed", "The algorithm suggested nothing, yet says that the space is not exhausted."
                 )
-        recommended = tuner.found()
-        stop = learner.stop(found) if searching else None
         return Computed(
             answer.items,
             answer.cursor,
@@ -233,7 +235,8 @@ def _suggest(claim: Claim) -> Computed:
             tuner.dump(),
             recommended,
             stop,
-            closing,
+            tuner.closing,
+            awaits_best,
             learner.seen,
             version,
         )
@@ -260,11 +263,13 @@ def _write(claim: Claim, computed: Computed) -> None:
             requeue(work, operation)
             return
         _keep(work, computed)
+        if study.final_check is None and study.state in ending.OPEN_ENDED:
+            tuners.keep_closing(study, computed.closing)
         if computed.stop is not None and study.final_check is None and study.state in ending.OPEN_ENDED:
             ending.end_search(work, computed.stop, computed.recommended)
         elif computed.exhausted and not computed.suggested and not operation.for_agents:
             ending.end_exhausted(work, operation.fixed, computed.recommended)
-        elif computed.closing and ending.awaits_best(study):
+        elif computed.awaits_best and ending.awaits_best(study):
             ending.take_best(work, computed.recommended)
         if operation.count == 0:
             _end(work, operation)
@@ -276,13 +281,16 @@ def _write(claim: Claim, computed: Computed) -> None:
         refusal = budget.refusal(work)
         trials: list[Trial] = []
         client = Client.of(operation)
-        if study.final_check is None and (refusal is None or not computed.suggested):
+        ended = computed.stop is not None and study.state not in ending.OPEN_ENDED
+        if study.final_check is None and not ended and (refusal is None or not computed.suggested):
             refusal = None
             allowed = budget.allowed(work, len(computed.suggested))
             trials = add(work, computed.suggested[:allowed], into=into, client=client)
             study.cursor = computed.cursor
             note_exhausted(work, computed.exhausted, operation.fixed)
             operation.exhausted = computed.exhausted
+            if study.closing is not None and not trials and not operation.for_agents:
+                refusal = budget.repeating(study)
         elif refusal is None:
             wanted = _wanted(work, operation)
             trials = supply(work, wanted, into=into, client=client, fixed={}).trials

@@ -66,6 +66,9 @@ class Study(TenantOwned):
     # the begin of its search plus the time between the end and the new budget.
     searching_since = models.DateTimeField(null=True)
     last_granted_at = models.DateTimeField(null=True)
+    # Null unless a stopping rule has had a reason to end the search, which goes on with repeats alone until then:
+    # {"reason", "reason_data", "after": the number of the last trial before them}.
+    closing = ExactJSONField(null=True)
     # Null until the search is over and a final check begins:
     # {"reason": why the search ended, "best": the configuration to check or null until it is known (with several
     # objectives a list of configurations, members of the Pareto set), "trials": how many,

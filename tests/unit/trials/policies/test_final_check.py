@@ -268,7 +268,7 @@ def test_a_rule_that_ends_the_search_in_the_worker_begins_the_check(
         (trial,) = ask(principal, name)
         tell(principal, name, trial, seconds_of(trial))
     asked = ask_trials(principal, name)
-    monkeypatch.setattr(tuners.Learner, "stop", lambda self, now: "The worker knows enough.")
+    monkeypatch.setattr(tuners.Learner, "stop", lambda self, now, pending, costly: "The worker knows enough.")
     work(principal)
     answer = selectors.get_operation(principal, asked.operation.id)
     study = get(principal, name)
