@@ -21,11 +21,12 @@ import numpy as np
 from service.core import estimates
 from service.core.context import context_key
 from service.core.estimates import Estimate
+from service.core.interference import Interference
 from service.core.lifecycle import StudyState, TrialState
 from service.core.pareto import front
 from service.core.problem import Goal, Problem
 from service.core.space import Configuration
-from service.core.trial import TrialRecord
+from service.core.trial import TrialRecord, usual_share
 from service.platform.lru_cache import LruCache
 from service.policies.check import CheckResult, FinalCheck
 from service.policies.noise import replicate_deviation
@@ -128,6 +129,8 @@ class _Memory:
     # A completed trial gets a new revision when more becomes known about it, such as its node. It counts once.
     numbers: set[int] = field(default_factory=set)
     doubtful: int = 0
+    # The share of their CPUs that other processes usually took from the runs, as a whole percentage.
+    usual: float = 0.0
     # The keys of the next three are digests of configurations.
     completed: dict[str, list[TrialRecord]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -231,8 +234,10 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     )
     touched = set()
     spec = spec_of(study)
-    rows = completed.order_by("number").values_list("number", "key", "params", "metrics", "doubt", "revision")
-    for number, key, params, metrics, doubt, revision in rows:
+    rows = completed.order_by("number").values_list(
+        "number", "key", "params", "metrics", "doubt", "interference", "revision"
+    )
+    for number, key, params, metrics, doubt, measured, revision in rows:
         if number in memory.numbers:
             continue
         memory.numbers.add(number)
@@ -243,13 +248,25 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
             key = actions.configuration_key(study, params)
         memory.doubtful += bool(doubt)
         stale = spec.is_stale(number, params)
-        trial = TrialRecord(number, params, TrialState.COMPLETED, metrics or {}, doubtful=bool(doubt), stale=stale)
+        trial = TrialRecord(
+            number,
+            params,
+            TrialState.COMPLETED,
+            metrics or {},
+            doubtful=bool(doubt),
+            stale=stale,
+            interference=None if measured is None else Interference.from_json(measured),
+        )
         memory.completed.setdefault(key, []).append(trial)
         memory.revisions[key] = max(revision, memory.revisions.get(key, 0))
         touched.add(key)
     problem = spec.problem
+    usual = round(usual_share([trial for trials in memory.completed.values() for trial in trials]), 2)
+    if usual != memory.usual:
+        # Other runs count now.
+        memory.usual, touched = usual, set(memory.completed)
     for key in touched:
-        for estimate in estimates.aggregate(problem, memory.completed[key]):
+        for estimate in estimates.aggregate(problem, memory.completed[key], usual):
             memory.estimates[key] = estimate
     memory.revision = study.revision
 

@@ -68,7 +68,7 @@ class Calibration:
 
 
 class Measured:
-    """What all measurements of a study together say of its values.
+    """The limits that all measurements of a study together set to its values.
 
     `cap`: see `core.penalties`; infinite without penalties. `usable`: the places of the configurations whose median is
     no penalty, or of all if each of them is one. `is_ratio`: all values have one sign, so that noise grows with them

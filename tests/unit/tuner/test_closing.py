@@ -116,7 +116,7 @@ def test_there_are_at_most_twelve_repeats() -> None:
 
 
 def test_another_process_goes_on_with_the_repeats() -> None:
-    """What a service stores is enough: the rule need not have a reason any more."""
+    """The stored reason is enough: the rule need not give it again."""
     method = Method(algorithm="ga", seed=2, budget=60, stopping=rule(trials=6))
     tuner = Tuner(PROBLEM, method)
     numbers = random.Random(2)

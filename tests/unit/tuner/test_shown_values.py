@@ -119,7 +119,7 @@ def test_a_run_that_others_contradict_does_not_win() -> None:
 
 @pytest.mark.parametrize("problem", [PROBLEM, MORE])
 def test_the_interval_ends_where_the_measurements_end(problem: Problem) -> None:
-    """Four deviations of a run beyond the best run, and at the cap beside penalties."""
+    """Four deviations of a run beyond the best run, and at the cap if there are penalties."""
     sign = 1.0 if problem is PROBLEM else -1.0
     values = [(0.0, 10.0), (0.0, 10.2), (0.0, 9.9), (0.5, 8.0), (0.5, 8.1), (0.9, 9.0), (0.7, 1e6)]
     trials = [trial(number, x, sign * value) for number, (x, value) in enumerate(values, 1)]
