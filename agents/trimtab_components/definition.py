@@ -36,6 +36,8 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NAME_ALLOWED = "a name: letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 VARIABLE_ALLOWED = "a variable's name: letters, digits and '_', the first not a digit"
+PROCESS = r"[^\s/][^/]{0,63}"
+PROCESS_ALLOWED = "the name of a server's processes, as `ps -o comm` shows it"
 FUNCTION = r"[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*"
 
 # Maximum length of a string value of an ordinal or categorical parameter.
@@ -97,11 +99,14 @@ STREAM_KEYS = ("from", "pattern")
 EXIT_KEYS = ("failed",)
 METRIC_KEYS = {
     "wall_time": ("type",),
+    "cpu_time": ("type", "process"),
     "regex": ("type", "pattern", "from", "take"),
     "json": ("type", "path", "from"),
     "python": ("type", "function", "timeout"),
     "prometheus": ("type", "query", "url", "delay", "timeout"),
 }
+# The metrics that need no mapping, as in `seconds: wall_time`.
+TIMES = ("wall_time", "cpu_time")
 # A metric with the name of a benchmark tool as its key, as in `{hyperfine: mean}`.
 TOOL_KEYS = ("from", "of")
 # The keys or words that are allowed at a place, as suggestions for people who write a file. A star stands for any name.
@@ -120,7 +125,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     "applications.*": APPLICATION_KEYS,
     "applications.*.aggregate": AGGREGATES,
     "metrics.*": (
-        "wall_time",
+        *TIMES,
         *dict.fromkeys([*(key for keys in METRIC_KEYS.values() for key in keys), *TOOL_KEYS, *tools.FIELDS]),
     ),
     **{f"metrics.*.{tool}": fields for tool, fields in tools.FIELDS.items()},
@@ -651,11 +656,12 @@ class Definition:
                 table = outer.table(name)
                 assert table is not None
                 metrics[name] = self._metric(name, table)
-            elif outer.text(name) == "wall_time":
-                metrics[name] = Metric(name, "wall_time")
+            elif (kind := outer.text(name)) in TIMES:
+                metrics[name] = Metric(name, cast(Any, kind))
             else:
-                message = f"must be wall_time or a mapping: {{type: TYPE}} with one of {', '.join(METRIC_KEYS)}, or"
-                outer.fault(name, f"{message} {{TOOL: FIELD}} with one of {', '.join(tools.FIELDS)}")
+                kinds, fields = ", ".join(METRIC_KEYS), ", ".join(tools.FIELDS)
+                message = f"must be cpu_time, wall_time or a mapping: {{type: TYPE}} with one of {kinds}"
+                outer.fault(name, f"{message}, or {{TOOL: FIELD}} with one of {fields}")
         if outer is not None and not metrics:
             self.top.fault("metrics", "must name at least one metric")
         return metrics
@@ -724,6 +730,8 @@ class Definition:
             file_name, _, function = written.partition(":")
             file = self.find(table, "function", file_name) if function else None
             return Metric(name, "python", file=file, function=function, timeout=table.number("timeout", 60.0, above=0))
+        if kind == "cpu_time":
+            return Metric(name, "cpu_time", process=table.text("process", pattern=PROCESS, allowed=PROCESS_ALLOWED))
         if kind == "prometheus":
             return self._prometheus_metric(name, table)
         return Metric(name, "wall_time")

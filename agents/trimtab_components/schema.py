@@ -212,7 +212,7 @@ class Metric:
     """How a number is read from a run. `source` is stdout, stderr or a file in the trial's work folder."""
 
     name: str
-    kind: Literal["wall_time", "regex", "json", "python", "tool", "prometheus"]
+    kind: Literal["wall_time", "cpu_time", "regex", "json", "python", "tool", "prometheus"]
     source: str = "stdout"
     pattern: str = ""
     take: str = "last"
@@ -228,6 +228,8 @@ class Metric:
     query: str = ""
     url: str = ""
     delay: float = 0.0
+    # the name of a server's processes, for `cpu_time`; "": the processes of the trial
+    process: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.agent.conftest import run_agent_command
-from tests.factories.component_texts import BAD, FILES, FULL, IN_FOLDER
+from tests.factories.component_texts import BAD, FILES, FULL, IN_FOLDER, faulty
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load, load_all
 from trimtab_agent.errors import ComponentError
@@ -35,6 +35,12 @@ def test_full_file(component: LoadComponent) -> None:
         Injected("load", application="main"),
         Injected("heat", parameter="fast", values=(True,)),
     }
+
+
+def test_cpu_time_is_that_of_the_trial_or_of_a_server(component: LoadComponent) -> None:
+    made = component(faulty(rest="metrics: {own: cpu_time, server: {type: cpu_time, process: redis-server}}"))
+    kinds = [(metric.name, metric.kind, metric.process) for metric in made.metrics.values()]
+    assert kinds == [("own", "cpu_time", ""), ("server", "cpu_time", "redis-server")]
 
 
 def test_message_to_the_service(component: LoadComponent) -> None:

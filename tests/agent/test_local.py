@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -352,6 +353,29 @@ def grouped(programs_start: None) -> Iterator[None]:
     before = set(place.glob(f"trimtab-{os.getpid()}-*"))
     yield
     assert set(place.glob(f"trimtab-{os.getpid()}-*")) <= before
+
+
+def test_the_group_of_a_slurm_job_counts_what_its_daemons_start(grouped: None, tmp_path: Path) -> None:
+    """Slurm puts a job's steps into groups below the job's own."""
+    base = Path(Cgroups().make())
+    job = base / "job_7"
+    step = job / "step_batch"
+    step.mkdir(parents=True)
+    code = f"""
+import os, time
+from trimtab_agent.supervisor import cgroup
+cgroup.enter({str(step)!r})
+while time.process_time() < 0.2: pass
+group = cgroup.of_job("7")
+print(group, cgroup.cpu_seconds(group) if group else "", os.getpid() in cgroup.threads(group), cgroup.of_job("8"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    for group in (step, job, base):
+        cgroup.remove(str(group))
+    assert done.returncode == 0, done.stderr
+    found, seconds, inside = done.stdout.split()
+    assert (found, inside) == (str(job), "True")
+    assert 0.1 <= float(seconds) < 0.5
 
 
 async def test_out_of_memory_is_the_configurations_fault(

@@ -108,6 +108,9 @@ def test_a_doubtful_timing_is_shown_with_the_trial(
     assert list(settled.interference.unaffected) == []
     assert "Linux " in settled.machine
     far_side.wait_for(lambda: "[warning: other processes took " in far_side.logs.get(lease, b"").decode())
+    assert "[hint: CPU time depends less on other processes: metrics: {seconds: cpu_time}]" in (
+        far_side.logs[lease].decode()
+    )
     wait_for(lambda: settled.doubt in agent.log)
     done = run_agent_command(["try", str(file), "--state-dir", str(tmp_path / "try")])
     assert done.returncode == 0, done.stderr

@@ -61,7 +61,7 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
         spec["run"] = spec.get("run", 0) + int(restart)
         _renew_work(folder, spec["work"])
     _take_environment(spec, folder)
-    result = Supervisor(folder, spec, signals, node).run()
+    result = Supervisor(folder, spec, signals, node, job=folder).run()
     if result["outcome"] not in ("completed", "cancelled"):
         time.sleep(SIGNAL_TIME)
         if signals.stopped:

@@ -3,12 +3,15 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 # Files that count the processes killed for lack of memory, in version 2 and in version 1.
 _COUNTERS = ("memory.events", "memory.oom_control")
 # Files that list the threads in a group, in version 2 and in version 1.
 _THREADS = ("cgroup.threads", "tasks")
+# Where the hierarchies that count CPU time are mounted, in versions 2 and 1.
+_MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct")
 # Seconds to wait until killed processes are gone.
 KILL_TIME = 2.0
 
@@ -33,21 +36,41 @@ def processes(group: str) -> list[int]:
 
 
 def threads(group: str) -> list[int]:
-    """Return the threads in the group; none if it does not exist."""
-    for name in _THREADS:
-        with suppress(OSError), open(os.path.join(group, name), encoding="ascii") as file:
-            return [int(line) for line in file.read().split()]
-    return []
+    """Return the threads in the group and in the groups below it; none if it does not exist."""
+    found = []
+    for folder, _, files in os.walk(group):
+        for name in (name for name in _THREADS if name in files):
+            with suppress(OSError), open(os.path.join(folder, name), encoding="ascii") as file:
+                found += [int(line) for line in file.read().split()]
+    return found
 
 
 def cpu_seconds(group: str) -> float | None:
     """Return the CPU time of everything that has run in the group; None if the group does not count it."""
+    with suppress(OSError), open(os.path.join(group, "cpuacct.usage"), encoding="ascii") as file:
+        return int(file.read()) / 1e9
     with suppress(OSError), open(os.path.join(group, "cpu.stat"), encoding="ascii") as file:
         for line in file:
             word, _, count = line.partition(" ")
             if word == "usage_usec":
                 return int(count) / 1e6
     return None
+
+
+def of_job(number: str, mounts: Sequence[str] = _MOUNTS) -> str:
+    """Return the control group of this process's Slurm job, if it counts CPU time; "" if there is none.
+
+    Slurm's daemons start some processes of a job (`srun`), which do not descend from this one.
+    """
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        paths = {line.strip().split(":", 2)[2] for line in file}
+    for folders in (path.split("/") for path in paths):
+        if f"job_{number}" in folders:
+            own = "/".join(folders[: folders.index(f"job_{number}") + 1])
+            for group in (mount + own for mount in mounts):
+                if cpu_seconds(group) is not None:
+                    return group
+    return ""
 
 
 def memory_kills(group: str) -> int:

@@ -62,9 +62,9 @@ class Load(NamedTuple):
 class Watch:
     """Observes the machine from the creation of the object to `load`."""
 
-    def __init__(self, cpus: Collection[int], place: str = "/", group: str = "") -> None:
+    def __init__(self, cpus: Collection[int], place: str = "/", group: str = "", job: str = "") -> None:
         """Start to observe `cpus`. `place` is the folder that contains /proc and /sys. `group` is the control group of
-        this process and the processes that it starts; "": none."""
+        this process and the processes that it starts; "": none. `job` marks further processes (waiting.Waiting)."""
         self._cpus = frozenset(cpus)
         self._place = place
         self._group = group
@@ -75,7 +75,7 @@ class Watch:
         self._self = _time_of(resource.RUSAGE_SELF)
         self._free, self._stolen, self._counted = self._times()
         self._began = time.monotonic()
-        self._waiting = waiting.Waiting(group)
+        self._waiting = waiting.Waiting(group, job)
         # Reads the waiting of the processes during the run (Waiting.look).
         self.look = self._waiting.look
 
@@ -83,7 +83,7 @@ class Watch:
         """Return what was measured until now. Processes that no longer belong to this one count as others."""
         seconds = time.monotonic() - self._began
         free, stolen, counted = self._times()
-        own = _own_time(self._group) - self._own
+        own = _own_time(self._group) - self._own + self._waiting.further()
         spent = max(own - (_time_of(resource.RUSAGE_SELF) - self._self), 0.0)
         stolen -= self._stolen
         capacity = seconds * len(self._cpus)

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 
 from trimtab_agent.supervisor.process import JOB_VARIABLE
+from trimtab_agent.supervisor.tree import marked
 
 # Seconds to retry killing processes that do not end.
 TRYING_TIME = 5.0
@@ -40,22 +41,11 @@ def _watch(reader: int, folder: str) -> None:
         os.chdir("/")
         if os.read(reader, 1):
             return
-        mark = f"{JOB_VARIABLE}={folder}".encode()
         give_up = time.monotonic() + TRYING_TIME
-        while (found := _marked(mark)) and time.monotonic() < give_up:
+        while (found := marked(JOB_VARIABLE, folder)) and time.monotonic() < give_up:
             for pid in found:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
     finally:
         os._exit(0)
-
-
-def _marked(mark: bytes) -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-                if mark in file.read().split(b"\0"):
-                    found.append(int(name))
-    return found

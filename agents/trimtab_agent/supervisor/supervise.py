@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab_agent.files import give, sync_folder, write_atomically
 from trimtab_agent.signals import HaltedError, Signals
-from trimtab_agent.supervisor import cgroup, machine, process, quiet
+from trimtab_agent.supervisor import cgroup, machine, process, quiet, server_time
 from trimtab_agent.supervisor.capture import Capture, last_lines
 
 if TYPE_CHECKING:
@@ -124,8 +124,10 @@ def store(folder: str, result: Mapping[str, Any], signals: Signals) -> None:
 class Supervisor:
     """Runs the steps of one trial."""
 
-    def __init__(self, folder: str, spec: Spec, signals: Signals, node: str = "") -> None:
+    def __init__(self, folder: str, spec: Spec, signals: Signals, node: str = "", job: str = "") -> None:
+        """`node`: its name; "": the machine's own. `job`: see waiting.Waiting."""
         self.folder = folder
+        self.job = job
         self.spec = spec
         self.signals = signals
         self.node = node or os.uname().nodename
@@ -139,6 +141,8 @@ class Supervisor:
         self.cpus = frozenset(spec["cpus"] or os.sched_getaffinity(0))
         # What was measured of the machine during each run.
         self.loads: list[quiet.Load] = []
+        # The servers whose CPU time the metrics of the present run need.
+        self.servers: server_time.Servers | None = None
         # The first steps with their begin and end in seconds since 1970, for traces.
         self.steps: list[tuple[str, float, float]] = []
 
@@ -165,6 +169,10 @@ class Supervisor:
         if self.elapsed:
             for remark in (*quiet.setting(self.cpus).values(), *doubts.values()):
                 self.log.add(f"[warning: {remark}]\n".encode())
+            for name in self._disturbed_times(doubts):
+                self.log.add(
+                    f"[hint: CPU time depends less on other processes: metrics: {{{name}: cpu_time}}]\n".encode()
+                )
         if reason:
             self.log.add(f"[{outcome}] {reason}\n".encode())
         self.log.close()
@@ -182,6 +190,13 @@ class Supervisor:
             "machine": self._machine() if self.elapsed else "",
             "steps": self.steps,
         }
+
+    def _disturbed_times(self, doubts: Mapping[str, str]) -> list[str]:
+        """Return the metrics of the study that are running times, if other processes disturbed them."""
+        if "load" not in doubts:
+            return []
+        wanted = self.spec["required"]
+        return [one["name"] for one in self.spec["metrics"] if one["kind"] == "wall_time" and one["name"] in wanted]
 
     def _interference(self) -> dict[str, Any]:
         """Return the fields of the service's interference."""
@@ -260,7 +275,11 @@ class Supervisor:
     def _run_application(self, deadline: float) -> process.Ended:
         spec = self.spec
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
-        watch = quiet.Watch(self.cpus, group=spec["cgroup"])
+        if servers := {metric["process"] for metric in spec["metrics"] if metric.get("process")}:
+            owner = self._owner()
+            self.servers = server_time.Servers(servers, os.geteuid() if owner is None else owner)
+        group = spec["cgroup"] or (cgroup.of_job(os.environ.get("SLURM_JOB_ID", "")) if self.job else "")
+        watch = quiet.Watch(self.cpus, group=group, job=self.job)
         began = time.monotonic()
         reported = self._told(began)
         self._tell_elapsed(f"{began}")
@@ -409,6 +428,8 @@ class Supervisor:
     def _metric(self, metric: Spec, seconds: float, ended: float) -> float:
         if metric["kind"] == "wall_time":
             return seconds
+        if metric["kind"] == "cpu_time":
+            return self._cpu_time(metric)
         if metric["kind"] == "python":
             return self._call_function(metric, seconds)
         if metric["kind"] == "prometheus":
@@ -429,6 +450,16 @@ class Supervisor:
             raise _NoMetricError("infeasible", self._with_output(str(error))) from None
         except HaltedError:
             raise _NoMetricError("failed", f"not found within {EXTRACTION_TIME:g} s; simplify the pattern") from None
+
+    def _cpu_time(self, metric: Spec) -> float:
+        """Return the CPU time of the latest run, or of a server during it."""
+        if not metric.get("process"):
+            return self.loads[-1].spent
+        assert self.servers is not None
+        try:
+            return self.servers.seconds(metric["process"])
+        except server_time.NoServerError as error:
+            raise _NoMetricError("failed", str(error)) from None
 
     def _query(self, metric: Spec, seconds: float, ended: float) -> float:
         from trimtab_agent.metrics import extract, prometheus

@@ -1,7 +1,7 @@
 """The processes that descend from a process, as the kernel lists them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 # Places in /proc/PID/stat after the program's name: the parent, and user and system time of the process and of the
@@ -23,17 +23,38 @@ def processes() -> Iterator[tuple[int, bytes, Fields]]:
                 yield int(name), first.partition(b"(")[2], rest.split()
 
 
-def descendants(*roots: int) -> dict[int, Fields]:
-    """Return the processes below `roots`, without these, with their fields."""
+def descendants(root: int) -> dict[int, Fields]:
+    """Return the processes below `root`, without it, with their fields."""
+    found = with_descendants(lambda pid, _: pid == root)
+    found.pop(root, None)
+    return found
+
+
+def with_descendants(is_root: Callable[[int, bytes], bool]) -> dict[int, Fields]:
+    """Return the processes for whose number and program `is_root` holds, and all below them, with their fields."""
     below: dict[int, list[int]] = {}
-    found = {}
-    for pid, _, fields in processes():
+    found, reached = {}, []
+    for pid, program, fields in processes():
         found[pid] = fields
         below.setdefault(int(fields[PARENT]), []).append(pid)
-    reached = list(roots)
+        if is_root(pid, program):
+            reached.append(pid)
     for pid in reached:
         reached += below.get(pid, ())
-    return {pid: found[pid] for pid in reached[len(roots) :]}
+    return {pid: found[pid] for pid in reached}
+
+
+def marked(variable: str, value: str) -> list[int]:
+    """Return the processes that started with this environment variable."""
+    mark = f"{variable}={value}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            # OSError: it has ended meanwhile, or belongs to another user
+            with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.append(int(name))
+    return found
 
 
 def cpu_seconds(fields: Fields) -> float:

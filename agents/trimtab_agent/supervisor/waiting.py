@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from trimtab_agent.supervisor import cgroup
-from trimtab_agent.supervisor.tree import descendants
+from trimtab_agent.supervisor.process import JOB_VARIABLE
+from trimtab_agent.supervisor.tree import descendants, marked
 
 # Seconds between two readings at least and at most, and as a part of the run's time until then.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 10.0
@@ -32,10 +33,19 @@ LITTLE = 0.02
 
 
 class Waiting:
-    """Observes the threads below this process, or in a control group, from the creation of the object."""
+    """Observes the threads of a run from the creation of the object."""
 
-    def __init__(self, group: str = "") -> None:
+    def __init__(self, group: str = "", job: str = "") -> None:
+        """Observe the threads in a control group, or below this process if `group` is empty.
+
+        `job`: without a group, the value of JOB_VARIABLE in the environment of further processes, which are not below
+        this one because a scheduler's daemon has started them (`srun`); "": none. After the last reading, their CPU
+        time is unknown.
+        """
         self._group = group
+        self._job = job
+        # The paths of those further processes' threads.
+        self._further: set[str] = set()
         self._began = time.monotonic()
         self._next = self._began + SHORTEST_PAUSE
         # Seconds computed and waited, by thread, and the same of threads whose number the kernel has used again.
@@ -71,14 +81,30 @@ class Waiting:
             return None
         return waited * max(1.0, spent / seen) if seen else waited
 
+    def further(self) -> float:
+        """Return the CPU seconds, at the last reading, of the processes that are not below this one."""
+        return sum(self._threads[path][0] for path in self._further if path in self._threads)
+
     def _paths(self) -> Iterator[str]:
         if self._group:
             own = os.getpid()
             yield from (f"/proc/{thread}/schedstat" for thread in cgroup.threads(self._group) if thread != own)
             return
-        for pid in descendants(os.getpid()):
-            with suppress(OSError):
-                yield from (f"/proc/{pid}/task/{thread}/schedstat" for thread in os.listdir(f"/proc/{pid}/task"))
+        below = descendants(os.getpid())
+        for pid in below:
+            yield from _threads(pid)
+        if self._job:
+            for pid in marked(JOB_VARIABLE, self._job):
+                if pid not in below and pid != os.getpid():
+                    further = _threads(pid)
+                    self._further.update(further)
+                    yield from further
+
+
+def _threads(pid: int) -> list[str]:
+    with suppress(OSError):
+        return [f"/proc/{pid}/task/{thread}/schedstat" for thread in os.listdir(f"/proc/{pid}/task")]
+    return []
 
 
 def fraction(waited: float, spent: float, others: float, elapsed: float) -> float:

@@ -22,7 +22,7 @@ RANGE = (
     "NAME=MIN..MAX, NAME=A,B,C or NAME={JSON}, with an optional :DEFAULT, for example threads=1..16:4, tile=16,32,64"
 )
 PASS = "NAME=env:VARIABLE, NAME=option:--OPTION={value} or NAME=argument:{value}"
-METRIC = "NAME=wall_time, NAME=regex:PATTERN, NAME=json:PATH, NAME=TOOL:FIELD or NAME={JSON}"
+METRIC = "NAME=wall_time, NAME=cpu_time, NAME=regex:PATTERN, NAME=json:PATH, NAME=TOOL:FIELD or NAME={JSON}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _deliver(table: Mapping[str, Keys], item: str) -> None:
 
 
 def _metric(item: str, text: str) -> JsonValue:
-    if text == "wall_time":
+    if text in ("wall_time", "cpu_time"):
         return text
     if text.startswith("{"):
         return _json("--metric", item, text, METRIC)

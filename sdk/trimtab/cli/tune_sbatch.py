@@ -67,8 +67,9 @@ def tune_sbatch(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="A metric: NAME=wall_time, NAME=regex:PATTERN, NAME=json:PATH or NAME=TOOL:FIELD from the output, or"
-            " NAME={JSON} with the keys of a component file. Can be repeated. [default: seconds=wall_time]"
+            help="A metric: NAME=wall_time, NAME=cpu_time, NAME=regex:PATTERN, NAME=json:PATH or NAME=TOOL:FIELD from"
+            " the output, or NAME={JSON} with the keys of a component file. Can be repeated."
+            " [default: seconds=wall_time]"
         ),
     ] = None,
     minimize: Annotated[

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.agent.conftest import processes_of
 from tests.agent.slurm_runner.jobs import ended, job, jobs_of
+from tests.contract.runners.jobs import metric
 from tests.factories.patience import PATIENCE, wait_for_async
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm as slurm_runner
@@ -48,6 +50,20 @@ async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path,
     await wait_for_async((place / "begun").exists)
     folder.rename(folder.with_name("gone"))
     await wait_for_async(lambda: jobs_of(slurm, folder) == ["FAILED"])
+
+
+async def test_what_srun_starts_is_the_jobs_own(runner: SlurmRunner, place: Path) -> None:
+    """Slurm's daemon starts these processes, so that they do not descend from the trial's supervisor.
+
+    Without control groups that count CPU time, they are found by their environment, from time to time.
+    """
+    spin = "import time\nwhile time.process_time() < 3: pass"
+    metrics = [metric("cpu", "cpu_time")]
+    folder, spec = job(place, "a", "srun", "--ntasks=1", sys.executable, "-c", spin, metrics=metrics, required=["cpu"])
+    await runner.submit(folder, spec)
+    result = await ended(runner, folder)
+    assert result.outcome is Ended.COMPLETED, result.reason
+    assert 1 <= result.metrics["cpu"] <= 3.5
 
 
 async def test_job_requeued_and_held(

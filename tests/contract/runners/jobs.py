@@ -37,7 +37,7 @@ def _processes_of(folder: Path) -> list[str]:
 def metric(name: str, kind: str, **fields: Any) -> dict[str, Any]:
     made: dict[str, Any] = {"name": name, "kind": kind, "source": "stdout", "pattern": "", "take": "last"}
     made |= {"path": "", "file": ""}
-    made |= {"tool": "", "output_field": "", "of": "", "query": "", "url": "", "delay": 0.0}
+    made |= {"tool": "", "output_field": "", "of": "", "query": "", "url": "", "delay": 0.0, "process": ""}
     assert set(made) | {"function", "timeout"} == set(Metric.__dataclass_fields__)
     return {**made, "function": "", "timeout": PATIENCE, **fields}
 

@@ -1,12 +1,15 @@
 """Metrics that every runner reads from a job."""
 
 import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.contract.runners.jobs import SECONDS, metric, run, shell
+from tests.contract.runners.jobs import SECONDS, job, metric, run, shell
 from tests.factories.patience import PATIENCE, wait_for_async
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
@@ -97,3 +100,58 @@ async def test_repeats_are_aggregated_and_prepared_each_time(runner: Runner, fol
     result = await run(runner, folder, spec)
     assert result.metrics["value"] == 3
     assert result.elapsed > result.metrics["seconds"]
+
+
+@pytest.mark.without_ray
+async def test_cpu_time_is_that_of_all_processes_of_the_run(runner: Runner, folder: Path) -> None:
+    """Also of a process that its parent leaves behind. Sleeping costs nothing."""
+    spin = "import time\nwhile time.process_time() < 0.2: pass"
+    command = ["sh", "-c", 'setsid "$0" -c "$2" & "$0" -c "$1"; "$0" -c "$1"; sleep 1.5', sys.executable, spin]
+    metrics = [SECONDS, metric("cpu", "cpu_time")]
+    result = await run(runner, folder, job(folder, *command, f"{spin}\ntime.sleep(1000)", metrics=metrics))
+    assert result.outcome is Outcome.COMPLETED, result.reason
+    assert 0.6 <= result.metrics["cpu"] < result.metrics["seconds"]
+    assert result.interference is not None
+    assert result.interference["unaffected"] == ["cpu"]
+
+
+SERVER = """
+import os, sys, time
+open("/proc/self/comm", "w").write("trimtab-serves")
+print(flush=True)
+while not os.path.exists(sys.argv[1] + "/go"):
+    time.sleep(0.01)
+while time.process_time() < 0.4:
+    pass
+open(sys.argv[1] + "/done", "w").close()
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def server(folder: Path, programs_start: None) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", SERVER, folder / "work"], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.without_ray
+async def test_the_cpu_time_of_a_server_outside_the_trial(runner: Runner, folder: Path, server: None) -> None:
+    script = "touch go; until [ -e done ]; do sleep 0.02; done"
+    metrics = [metric("server", "cpu_time", process="trimtab-serves"), metric("cpu", "cpu_time")]
+    result = await run(runner, folder, shell(folder, script, metrics=metrics, required=["server"]))
+    assert result.outcome is Outcome.COMPLETED, result.reason
+    # It has spent some time before the run.
+    assert 0.2 <= result.metrics["server"] < 0.5
+    assert result.metrics["cpu"] > 0
+
+
+@pytest.mark.without_ray
+async def test_a_server_that_does_not_run_is_the_machines_fault(runner: Runner, folder: Path) -> None:
+    metrics = [metric("server", "cpu_time", process="no-such-server")]
+    result = await run(runner, folder, shell(folder, "true", metrics=metrics, required=["server"]))
+    assert result.outcome is Outcome.FAILED
+    assert result.reason.startswith("metric 'server': no process 'no-such-server' of ")
