@@ -16,7 +16,7 @@ import numpy as np
 
 from service.core.interference import MOST_SHARE
 from service.policies.check_rounds import Outcome, Round, Run
-from service.policies.noise import FloatArray, Gain, Scale, gain_of, shift_interval, size_of
+from service.policies.noise import FloatArray, Gain, Scale, gain_of, shift_interval, shift_of, size_of
 
 # The quantile of the shares that counts as usual. A run that exceeds it by more than MOST_SHARE is left out.
 _USUAL = 0.25
@@ -86,6 +86,7 @@ class Pair:
         values = [[run.values[objective] for run in runs] for runs in (self.before, self.after)]
         scale = Scale.of(values)
         before, after = map(scale.apply, values)
+        measured = shift_of(self._on_machines(before, after))
         rest = 0.0
         if known and scale.sign:
             waits = [_corrections(runs, objective) for runs in (self.before, self.after)]
@@ -97,6 +98,8 @@ class Pair:
         if rest >= _LEAST_REST:
             # The waiting time does not show all of the interference. What it shows is allowed for once more.
             shifts = shifts + np.array([0.0, -rest, rest])
+        # The estimate is that of the values as they were measured, which are shown with it.
+        shifts[0] = min(max(measured, shifts[1]), shifts[2])
         return Comparison(
             gain_of(scale, shifts, size_of(before, after)),
             known or not self.disturbed or bool(scale.sign and -shifts[2] > self._most_added()),

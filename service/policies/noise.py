@@ -436,8 +436,17 @@ def shift_interval(strata: Sequence[tuple[FloatArray, FloatArray]], level: float
     excluded = _ranks_excluded(tuple(sorted((len(before), len(after)) for before, after in strata)), level)
     if excluded is None:
         return None
-    shifts = np.sort(np.concatenate([(after[:, None] - before[None, :]).ravel() for before, after in strata]))
+    shifts = np.sort(_differences(strata))
     return np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
+
+
+def shift_of(strata: Sequence[tuple[FloatArray, FloatArray]]) -> float:
+    """Return the estimate of `shift_interval`; NaN without a value."""
+    return float(np.median(_differences(strata))) if strata else math.nan
+
+
+def _differences(strata: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    return np.concatenate([(after[:, None] - before[None, :]).ravel() for before, after in strata])
 
 
 def size_of(before: FloatArray, after: FloatArray) -> float:

@@ -79,12 +79,24 @@ def test_waiting_is_no_part_of_a_time() -> None:
     before = [run(value / (1 - 1 / 3), wait=1 / 3, share=0.4) for value in noise(7)]
     after = [run(value, wait=0.0, share=0.4) for value in noise(8)]
     found = checked([*before], [*after])
-    assert found.gain == pytest.approx(0.0, abs=0.02)
+    assert found.gain == pytest.approx(1 / 3, abs=0.02), "as it was measured"
     assert not found.better
     assert found.low < -0.3
+    assert found.high > found.gain
     eight = checked([*before], [run(value / 8, wait=0.0, share=0.4) for value in noise(8)])
     assert eight.proven
     assert eight.text.endswith("; 10 of 10 rounds were disturbed")
+
+
+def test_the_gain_is_the_one_of_the_values_as_they_were_measured() -> None:
+    """The wait says nothing of values that the program computes, and the interval contains both gains."""
+    before = [run(0.5, wait=0.02, share=0.5) for _ in range(4)]
+    after = [run(0.0625, wait=0.4, share=0.5) for _ in range(4)]
+    found = checked([*before], [*after])
+    assert found.gain == pytest.approx(0.875)
+    assert found.low == pytest.approx(0.875)
+    assert found.high > 0.95
+    assert found.proven
 
 
 def test_waiting_lowers_a_rate() -> None:
