@@ -18,7 +18,7 @@ from typing import Any
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
 from service.core.problem import Objective
-from service.policies.check_interval import Comparison, Pair, waits_known
+from service.policies.check_interval import Comparison, Pair
 from service.policies.check_rounds import (
     MOST_VOID,
     Round,
@@ -252,12 +252,11 @@ class FinalCheck:
         """
         pairs = [Pair.of(rounds, side) for side in range(1, sides)]
         objectives = max((len(run.values) for one in rounds for run in one.runs.values()), default=0)
-        known = [waits_known(rounds, place) for place in range(objectives)]
         level = self.level_of_each(sides - 1, max(objectives, 1))
         level = 1 - _STRICTER * (1 - level) if is_look else level
         found = []
         for pair in pairs:
-            each = [pair.compare(place, level, known=known[place]) for place in range(objectives)]
+            each = [pair.compare(place, level) for place in range(objectives)]
             kept = [one for one in each if one is not None]
             found.append(kept if kept and len(kept) == objectives else None)
         return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ from service.policies.noise import FloatArray, Gain, Scale, gain_of, shift_inter
 _USUAL = 0.25
 # No run is left out unless so many of each side remain, as a number and as a share of the rounds, and of both together.
 _LEAST_OF_SIDE, _LEAST_PART, _LEAST_OF_BOTH = 3, 0.3, 8
+# Runs of unknown waiting time are left out if it is known for at least this part of each side's runs.
+_INFORMED = 0.75
 # Machines on which a side has fewer runs are compared as if they were one machine.
 _LEAST_ON_MACHINE = 3
 # The largest wait for which a run is corrected, and the smallest correction for which the interval is widened.
@@ -56,37 +58,41 @@ class Pair:
     def of(cls, rounds: Sequence[Round], side: int) -> Pair:
         """Return the runs of both sides that count."""
         both = [one.runs for one in rounds if one.has(0, side)]
-        found = cls._below(both, side, math.inf)
-        quiet = cls._below(both, side, most_share([*found.before, *found.after]))
+        every = cls._with(both, side, lambda run: True)
+        informed = cls._with(both, side, _is_informed)
+        pairs = ((every.before, informed.before), (every.after, informed.after))
+        found = every
+        if all(len(known) >= _INFORMED * len(runs) for runs, known in pairs):
+            found = informed
+        most = most_share([*found.before, *found.after])
+        quiet = cls._with(both, side, lambda run: (run.share or 0.0) <= most and (found is every or _is_informed(run)))
         fewest = min(len(quiet.before), len(quiet.after))
         enough = fewest >= max(_LEAST_OF_SIDE, _LEAST_PART * len(both))
         return quiet if enough and len(quiet.before) + len(quiet.after) >= _LEAST_OF_BOTH else found
 
     @classmethod
-    def _below(cls, both: Sequence[Mapping[int, Run]], side: int, most: float) -> Pair:
-        """Return the measured runs of which others took at most this share. An unknown share is a usual one."""
+    def _with(cls, both: Sequence[Mapping[int, Run]], side: int, counts: Callable[[Run], bool]) -> Pair:
+        """Return the measured runs that count."""
         kept = [
             {
                 place: runs[place]
                 for place in (0, side)
-                if _is_measured(runs[place]) and (runs[place].share or 0.0) <= most
+                if runs[place].outcome is Outcome.MEASURED and counts(runs[place])
             }
             for runs in both
         ]
         before, after = ([runs[place] for runs in kept if place in runs] for place in (0, side))
         return cls(before, after, len(both), sum(any(map(is_disturbed, runs.values())) for runs in kept))
 
-    def compare(self, objective: int, level: float, *, known: bool) -> Comparison | None:
-        """Return the gain in the objective at this place; None if there are too few runs for the level.
-
-        `known`: whether the waiting times of all runs of the check are known.
-        """
+    def compare(self, objective: int, level: float) -> Comparison | None:
+        """Return the gain in the objective at this place; None if there are too few runs for the level."""
         if not self.before or not self.after:
             return None
         values = [[run.values[objective] for run in runs] for runs in (self.before, self.after)]
         scale = Scale.of(values)
         before, after = map(scale.apply, values)
         measured = shift_of(self._on_machines(before, after))
+        known = all(run.waits[objective] is not None for run in [*self.before, *self.after])
         rest = 0.0
         if known and scale.sign:
             waits = [_corrections(runs, objective) for runs in (self.before, self.after)]
@@ -98,7 +104,7 @@ class Pair:
         if rest >= _LEAST_REST:
             # The waiting time does not show all of the interference. What it shows is allowed for once more.
             shifts = shifts + np.array([0.0, -rest, rest])
-        # The estimate is that of the values as they were measured, which are shown with it.
+        # The estimate is that of the values as measured, which are shown with it.
         shifts[0] = min(max(measured, shifts[1]), shifts[2])
         return Comparison(
             gain_of(scale, shifts, size_of(before, after)),
@@ -133,21 +139,15 @@ def most_share(runs: Sequence[Run]) -> float:
     return float(np.quantile(shares, _USUAL)) + MOST_SHARE if shares else math.inf
 
 
-def without_waits(every: Sequence[Run], kept: Sequence[Run], objective: int) -> list[float]:
-    """Return the values of the runs that are kept, without waiting if the waits of all runs are known."""
-    values = [run.values[objective] for run in kept]
-    if not values or any(run.waits[objective] is None for run in every):
+def without_waits(runs: Sequence[Run], objective: int) -> list[float]:
+    """Return the values of runs without waiting, or as measured if the wait of one of them is unknown."""
+    values = [run.values[objective] for run in runs]
+    if not values or any(run.waits[objective] is None for run in runs):
         return values
     scale = Scale.of([values])
     if not scale.sign:
         return values
-    return [float(value) for value in scale.restore(scale.apply(values) - _corrections(kept, objective))]
-
-
-def waits_known(rounds: Sequence[Round], objective: int) -> bool:
-    """Return whether the waiting time of every measured run of a check is known, as it concerns an objective."""
-    runs = [run for one in rounds for run in one.runs.values() if _is_measured(run)]
-    return all(run.waits[objective] is not None for run in runs)
+    return [float(value) for value in scale.restore(scale.apply(values) - _corrections(runs, objective))]
 
 
 def is_disturbed(run: Run) -> bool:
@@ -155,8 +155,9 @@ def is_disturbed(run: Run) -> bool:
     return run.share is not None and run.share > MOST_SHARE
 
 
-def _is_measured(run: Run) -> bool:
-    return run.outcome is Outcome.MEASURED
+def _is_informed(run: Run) -> bool:
+    """Return whether the waiting time of a run is known."""
+    return None not in run.waits
 
 
 def _corrections(runs: Sequence[Run], objective: int) -> FloatArray:

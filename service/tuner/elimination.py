@@ -18,7 +18,7 @@ from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 from service.policies.check import CheckResult, FinalCheck, interval_text, mostly_acceptable, percent_text
-from service.policies.check_interval import Pair, most_share, waits_known, without_waits
+from service.policies.check_interval import Pair, most_share, without_waits
 from service.policies.check_rounds import Round, begun, failures, further, is_hopeless, next_turns, open_rounds
 from service.policies.screening import (
     COMPARED,
@@ -238,7 +238,7 @@ class Elimination:
     def _compared(self, state: State, keep: Kept) -> Smallest | None:
         rounds = self._rounds(state, keep, self.finished)
         pair = Pair.of(rounds, 1)
-        change = pair.compare(0, self.policy.level, known=waits_known(rounds, 0))
+        change = pair.compare(0, self.policy.level)
         if change is None or not mostly_acceptable(sum(run.broken for run in pair.after), len(pair.after)):
             return None
         best = statistics.median(run.values[0] for run in pair.before)
@@ -272,7 +272,7 @@ class Elimination:
         quiet = [(trial, run) for trial, run in every if (run.share or 0.0) <= most]
         # A regression needs more runs than units.
         kept = quiet if len(quiet) >= max(COMPARED, len(self.changes.units) + 2) else every
-        values = without_waits([run for _, run in every], [run for _, run in kept], 0)
+        values = without_waits([run for _, run in kept], 0)
         return [
             Run(self.changes.kept(trial.configuration), value, run.machine)
             for (trial, run), value in zip(kept, values, strict=True)

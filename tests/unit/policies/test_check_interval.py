@@ -106,10 +106,14 @@ def test_waiting_lowers_a_rate() -> None:
     assert found.gain == pytest.approx(0.2, abs=0.03)
 
 
-def test_a_wait_that_is_not_known_of_every_run_corrects_none() -> None:
-    before = [run(value, wait=0.3 if place else None) for place, value in enumerate(noise(11))]
-    after = [run(value, wait=0.0) for value in noise(12)]
-    assert checked([*before], [*after]).gain == pytest.approx(0.0, abs=0.02)
+@pytest.mark.parametrize(("unknown", "counted", "certain"), [(2, 8, True), (3, 10, False)])
+def test_a_few_runs_of_unknown_wait_are_left_out(unknown: int, counted: int, certain: bool) -> None:
+    """With more of them, no run is corrected."""
+    before = [run(value, wait=0.3 if place >= unknown else None, share=0.5) for place, value in enumerate(noise(11))]
+    after = [run(0.7 * value, wait=0.3, share=0.5) for value in noise(12)]
+    found = checked([*before], [*after])
+    assert (found.default_runs, found.runs, found.certain) == (counted, 10, certain)
+    assert found.better
 
 
 def test_runs_that_are_disturbed_more_than_usual_are_left_out_of_both_sides() -> None:
