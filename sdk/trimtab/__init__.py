@@ -22,6 +22,7 @@ from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
 from trimtab.method import (
+    Compared,
     Effects,
     FinalCheck,
     ObjectiveGain,
@@ -53,6 +54,7 @@ __all__ = [
     "Bool",
     "Categorical",
     "Client",
+    "Compared",
     "Component",
     "ContextRow",
     "ContextTable",

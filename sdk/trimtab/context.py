@@ -48,9 +48,9 @@ def _variable(name: str, given: Sequence[Scalar] | Mapping[str, Sequence[Scalar]
 class ContextRow:
     """The recommendation in one context.
 
-    `settings` are the values to use: the best ones if their gain is proven, and otherwise the default, as `is_default`
-    says. `best` are the best settings so far and `verdict` is what is known of their gain; both are None before the
-    context has a measurement.
+    `settings` are the values to use: the best ones if their gain is proven, and otherwise the `default`, as
+    `is_default` says. `best` are the best settings that were found so far; None if the default is the best, or nothing
+    is known. `verdict` is what is known of the gain; None before the context has a measurement.
     """
 
     context: Params
@@ -58,6 +58,7 @@ class ContextRow:
     is_default: bool
     best: Params | None = None
     verdict: Verdict | None = None
+    default: Params | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the row as plain JSON, as in an export."""
@@ -66,18 +67,21 @@ class ContextRow:
             "context": dict(self.context),
             "settings": dict(self.settings),
             "is_default": self.is_default,
+            "default": None if self.default is None else dict(self.default),
             "best": None if self.best is None else dict(self.best),
             "verdict": None
             if verdict is None
             else {
                 "level": str(verdict.level),
                 "text": verdict.text,
+                "code": verdict.code,
+                "conditions": list(verdict.conditions),
                 **{name: getattr(verdict, name) for name in _NUMBERS},
             },
         }
 
 
-_NUMBERS = ("value", "runs", "default", "default_runs", "gain", "low", "high", "trials")
+_NUMBERS = ("value", "runs", "default", "default_runs", "gain", "low", "high", "trials", "rounds", "disturbed_rounds")
 
 
 @dataclass(frozen=True)
@@ -153,11 +157,18 @@ def _number(value: object) -> float | None:
 
 
 def _row(data: Mapping[str, object]) -> ContextRow:
-    verdict, best = data["verdict"], data["best"]
+    verdict, best, default = data["verdict"], data["best"], data.get("default")
     found = None
     if isinstance(verdict, Mapping):
-        numbers = {name: verdict[name] for name in _NUMBERS}
-        found = Verdict(text=str(verdict["text"]), level=VerdictLevel(str(verdict["level"])), **numbers)
+        # Earlier versions have not written the rounds, the code and the conditions.
+        numbers = {name: verdict.get(name, 0) for name in _NUMBERS}
+        found = Verdict(
+            text=str(verdict["text"]),
+            level=VerdictLevel(str(verdict["level"])),
+            code=str(verdict.get("code", "")),
+            conditions=tuple(map(str, verdict.get("conditions", ()))),
+            **numbers,
+        )
     assert isinstance(data["context"], Mapping)
     assert isinstance(data["settings"], Mapping)
     return ContextRow(
@@ -166,4 +177,5 @@ def _row(data: Mapping[str, object]) -> ContextRow:
         bool(data["is_default"]),
         dict(best) if isinstance(best, Mapping) else None,
         found,
+        dict(default) if isinstance(default, Mapping) else None,
     )

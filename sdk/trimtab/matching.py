@@ -60,7 +60,10 @@ class Matching:
         return self._change(record, RecordState.WITHDRAWN, reason)
 
     def restore(self, record: str, *, reason: str = "") -> Record:
-        """Make a withdrawn record active again, and return it. Raises NotFound."""
+        """Make a withdrawn record active again, and return it. Raises NotFound.
+
+        Only an administrator may approve a record whose cause is "approval"; others get Forbidden.
+        """
         return self._change(record, RecordState.ACTIVE, reason)
 
     def jobs(self, *, record: str = "", limit: int = 100) -> list[ReportedJob]:

@@ -1,7 +1,7 @@
 """The method of a study: policies by name, the final check and its results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trimtab.errors import JsonValue
@@ -118,6 +118,22 @@ class Effects:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """A configuration that the final check has compared with the default, and that is not recommended.
+
+    `value` is the median of its `runs` runs. `gain` and its confidence interval from `low` to `high` are fractions of
+    the default's value. All of them are None if too few trials worked.
+    """
+
+    params: Mapping[str, float | int | str | bool]
+    value: float | None
+    runs: int
+    gain: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The knowledge of the gain of a study with one objective. `str(verdict)` is its text.
 
@@ -127,6 +143,12 @@ class Verdict:
     of trials of the final check; 0 before its end and without one. `measured` is the number of trials of the study that
     were measured, and `doubtful` the number of those whose timing may be wrong; they count only for configurations
     without other values. `effects` says which changes carry a proven gain, once the final check has found out.
+
+    `params` is the recommended configuration: the default if the final check has not shown that the configuration found
+    is better, and `compared` is then that configuration. `code` says why the verdict has its level, such as "better",
+    "disturbed" or "worse". `conditions` say under which circumstances the numbers hold, for example "under injected
+    contention of the file server". `rounds` of the final check were complete, and other processes disturbed
+    `disturbed_rounds` of them; `advice` then says how others would be better.
     """
 
     text: str
@@ -142,6 +164,13 @@ class Verdict:
     measured: int = 0
     doubtful: int = 0
     effects: Effects | None = None
+    code: str = ""
+    conditions: tuple[str, ...] = ()
+    compared: Compared | None = None
+    rounds: int = 0
+    disturbed_rounds: int = 0
+    params: Mapping[str, float | int | str | bool] = field(default_factory=dict)
+    advice: str = ""
 
     @property
     def proven(self) -> bool:

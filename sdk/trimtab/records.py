@@ -73,6 +73,11 @@ class Record:
     created_at: datetime | None
     feedback: Feedback | None
     """None in a match."""
+    cause: str = ""
+    """Why it was withdrawn: "verdict", "deletion", "jobs", "person", or "approval" if an administrator has to approve
+    it first."""
+    conditions: tuple[str, ...] = ()
+    """The conditions under which the gain holds, such as "under injected contention of the file server"."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, shorten
 from service.core.lifecycle import StudyState
+from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.logger import Logger
 from service.matching import ledger, origin
@@ -22,11 +23,12 @@ from service.studies.specs import spec_of
 from service.tenancy import access, audit, pages, tenants
 from service.tenancy.conditions import Column, percent, select
 from service.tenancy.pages import Page, key_of
+from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
 LARGEST_PAGE = 500
 _ENDED = (StudyState.COMPLETED, StudyState.ABORTED)
-_PROVEN = ("params", "gain", "gain_low", "gain_high")
+_PROVEN = ("params", "gain", "gain_low", "gain_high", "conditions")
 _STATE = ("state", "cause", "state_reason", "active_since", "revision")
 _SEARCHED = ("component", "application", "study_name", "user", "name", "program")
 NEWEST = "-created"
@@ -48,17 +50,30 @@ logger = Logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A gain that a study with one objective has proven, as a share of the default's value, with its interval."""
+    """A gain that a study with one objective has proven, as a share of the default's value, with its interval.
+
+    `conditions`: the circumstances under which it holds. `withheld`: why jobs of other people do not get the settings
+    until an administrator has approved them; empty if they do.
+    """
 
     configuration: Configuration
     gain: float
     low: float
     high: float
+    conditions: tuple[Reason, ...] = ()
+    withheld: str = ""
 
     def columns(self) -> dict[str, object]:
         """Return the columns of a record that hold it."""
-        values = (self.configuration, self.gain, self.low, self.high)
+        conditions = [{"text": str(one), **one.data} for one in self.conditions]
+        values = (dict(self.configuration), self.gain, self.low, self.high, conditions)
         return dict(zip(_PROVEN, values, strict=True))
+
+    def state(self, study: str) -> tuple[State, str, str]:
+        """Return the state of a record of this gain, its cause and the reason for people."""
+        if self.withheld:
+            return State.WITHDRAWN, Cause.APPROVAL, f"An administrator has to approve it. {self.withheld}"
+        return State.ACTIVE, "", f"Study {study!r} has proven the gain."
 
 
 def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
@@ -66,7 +81,8 @@ def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
 
     The caller holds the lock on the study's row. Nothing changes while a study goes on, without a component, with
     several objectives, or where the record agrees already. A record that a person has withdrawn stays withdrawn. One
-    that slower jobs have withdrawn becomes active again with another proof.
+    that slower jobs have withdrawn becomes active again with another proof. A proof that is withheld makes a withdrawn
+    record, which an administrator may approve: then it stays active until there is another proof.
     """
     if study.state not in _ENDED or not study.component or len(spec_of(study).problem.objectives) > 1:
         return
@@ -105,7 +121,8 @@ def withdraw_slower(principal: Principal, reasons: Mapping[int, str], revision: 
 def change(principal: Principal, record_id: str, state: str, reason: str = "") -> Record:
     """Withdraw a record, or make it active again, and return it. The state that it has already changes nothing.
 
-    Raises InvalidInput, NotFound (`record_not_found`).
+    Only administrators approve a record that was withheld. Raises InvalidInput, NotFound (`record_not_found`),
+    Forbidden.
     """
     if state not in list(State):
         raise InvalidInput("state", state, ", ".join(State))
@@ -116,6 +133,9 @@ def change(principal: Principal, record_id: str, state: str, reason: str = "") -
         record = get(principal, record_id)
         if record.state == state:
             return record
+        if state == State.ACTIVE and record.cause == Cause.APPROVAL:
+            require(principal, Action.RECORD_APPROVE)
+            reason = reason or f"{principal.actor} has approved it."
         if state == State.WITHDRAWN:
             _withdraw(principal, record, Cause.PERSON, reason or f"{principal.actor} has withdrawn it.", revision)
         else:
@@ -181,8 +201,11 @@ def _agrees(record: Record | None, proof: Proof | None) -> bool:
     """Return whether a record says what the verdict of its study says."""
     if record is None or proof is None:
         return proof is None and (record is None or not record.is_active)
-    is_known = {name: getattr(record, name) for name in _PROVEN} == proof.columns()
-    return is_known and record.cause != Cause.VERDICT
+    given = proof.columns()
+    # Earlier versions of the service have stored no conditions.
+    is_known = all(getattr(record, name) == given[name] for name in _PROVEN if name != "conditions")
+    may_be_active = record.cause == Cause.APPROVAL and not proof.withheld
+    return is_known and record.cause != Cause.VERDICT and not may_be_active
 
 
 def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> None:
@@ -193,6 +216,7 @@ def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> 
         audit.record(principal, "record.refuse", f"study/{study.name}", {"reason": reason})
         return
     job = origin.job_of(principal, study, proof.configuration)
+    state, cause, reason = proof.state(study.name)
     record = Record(
         study_id=study.pk,
         study_name=study.name,
@@ -205,8 +229,10 @@ def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> 
         command_line=job.command_line,
         submitted_at=job.submitted_at,
         nodes=job.nodes,
-        state=State.ACTIVE,
-        state_reason=f"Study {study.name!r} has proven the gain.",
+        state=state,
+        cause=cause,
+        state_reason=shorten(reason, LONGEST_REASON),
+        withdrawn_at=None if state == State.ACTIVE else Now(),
         revision=revision,
         **proof.columns(),
     )
@@ -233,12 +259,17 @@ def _prove_again(principal: Principal, study: Study, record: Record, proof: Proo
     for name, value in {**proof.columns(), "submitted_at": job.submitted_at}.items():
         setattr(record, name, value)
     access.save(principal, record, *_PROVEN, "submitted_at")
+    state, cause, reason = proof.state(study.name)
     if record.cause == Cause.PERSON:
         record.revision = revision
         access.save(principal, record, "revision")
+        action = "record.change"
     else:
-        _set_state(principal, record, State.ACTIVE, "", f"Study {study.name!r} has proven the gain.", revision)
-    action = "record.change" if was_active or record.cause == Cause.PERSON else "record.restore"
+        _set_state(principal, record, state, cause, reason, revision)
+        action = "record.change" if was_active == record.is_active else "record.restore"
+        if was_active and not record.is_active:
+            action = "record.withdraw"
+            notices.record_withdrawn(principal, record.pk, record.study_name, record.state_reason)
     audit.record(principal, action, _target(record), {"study": study.name}, before=before, after=_shown(record))
 
 

@@ -24,12 +24,13 @@ from service.core.estimates import Estimate
 from service.core.interference import Interference
 from service.core.lifecycle import StudyState, TrialState
 from service.core.pareto import front
-from service.core.problem import Goal, Problem
+from service.core.problem import Goal, Objective, Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord, usual_share
 from service.platform.lru_cache import LruCache
 from service.policies.check import CheckResult, FinalCheck
 from service.policies.noise import replicate_deviation
+from service.results.headline import Candidates, Numbers, headline
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import budget_of, spec_of
@@ -37,6 +38,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import budget
 from service.trials.ending import checked_of
+from service.trials.grounds import Grounds, grounds_of
 from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
 from service.tuner.contextual import tuner_for
@@ -77,8 +79,8 @@ class ObjectiveProgress:
     `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. The interval
     from `gain_low` to `gain_high` contains the gain with a confidence of 95 %; None while nothing is known about the
     noise, and with several objectives until a final check is over. The numbers are those of the verdict. With several
-    objectives they belong to the checked member of the Pareto set that is best in this one, and before the check they
-    are the expectation of a model for the best member. `noise` is a robust standard deviation of one measurement; None
+    objectives they all belong to one member of the Pareto set, `Analysis.configuration`, and before the check they are
+    the expectation of a model. `noise` is a robust standard deviation of one measurement; None
     if no configuration was measured twice.
     """
 
@@ -100,6 +102,8 @@ class Analysis:
     `recommendation` is the expected value of the best without the noise of single runs, and `verdict` what is known of
     its gain; both are None with several objectives, and before the first result. The numbers of the objective come from
     these two.
+    `configuration` is the one to which the numbers of all objectives belong; None with a context and before the first
+    result. `grounds` are those of the verdict.
     `pareto_verdict` is the verdict of the final check with several objectives, and None before the check is over.
     `configurations` is the number of different configurations that were measured, and `space_size` the number in the
     space, None for a continuum. `behind` says that the study has changed since this analysis.
@@ -109,6 +113,7 @@ class Analysis:
     default_params: Configuration
     default: ConfigurationSummary | None
     best: Sequence[ConfigurationSummary]
+    configuration: Configuration | None
     objectives: Sequence[ObjectiveProgress]
     recommendation: Recommendation | None
     verdict: Verdict | None
@@ -118,6 +123,7 @@ class Analysis:
     behind: bool = False
     # The table of recommendations of a study with a context.
     contexts: Sequence[ContextRow] = ()
+    grounds: Grounds = field(default_factory=Grounds)
 
 
 @dataclass(slots=True)
@@ -163,7 +169,7 @@ def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Ana
                 return replace(memory.analysis, behind=True)
             began = thread_time()
             _read_on(principal, study, memory)
-            memory.analysis = _summarise(study, memory, _stored(principal, study))
+            memory.analysis = _summarise(principal, study, memory, _stored(principal, study))
             memory.took, memory.ended = thread_time() - began, monotonic()
         return memory.analysis
     finally:
@@ -271,14 +277,12 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     memory.revision = study.revision
 
 
-def _summarise(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:
+def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:
     problem = spec_of(study).problem
     if problem.context:
-        return _summarise_contexts(study, memory, stored)
+        return _summarise_contexts(principal, study, memory, stored)
     default_params = problem.space.default()
-    found = list(memory.estimates.values())
-    default = next((estimate for estimate in found if estimate.configuration == default_params), None)
-    before = None if default is None else _measured(default)
+    before = _summary_of(study, memory, default_params)
     checked = _checked(study)
     recommended = _after_check(study, memory, checked)
     if recommended is None and stored is not None:
@@ -287,37 +291,56 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Found, int] | None) 
             recommended = found_last
     if recommended is None:
         recommended = _estimated(study, memory)
+    verdict, grounds, pareto_verdict = None, Grounds(), _pareto_verdict(study, memory)
     if recommended is None:
         best = [_measured(estimate) for estimate in _best_of(study, memory, stored)]
     else:
-        best = [_measured(memory.estimates[actions.configuration_key(study, recommended.configuration)])]
-    verdict = None
-    if recommended is not None:
-        default_runs = 0 if before is None else len(before.numbers)
+        measured = memory.estimates[actions.configuration_key(study, recommended.configuration)].numbers
+        default_runs = () if before is None else before.numbers
         verdict = conclude(
-            problem, recommended, checked, len(best[0].numbers), default_runs, unrepeated=_unrepeated(study)
+            problem, recommended, checked, len(measured), len(default_runs), unrepeated=_unrepeated(study)
         )
-        measured, doubtful = len(memory.numbers), memory.doubtful
+        counted, doubtful = len(memory.numbers), memory.doubtful
         if checked is not None and checked.rounds:
-            measured, doubtful = checked.runs + checked.default_runs, checked.doubtful
-        verdict = replace(verdict, measured=measured, doubtful=doubtful, effects=_effects(study, recommended))
-    pareto_verdict = _pareto_verdict(study, memory)
-    expected = stored[0] if stored is not None and isinstance(stored[0], ParetoSet) else None
+            counted, doubtful = checked.runs + checked.default_runs, checked.doubtful
+        # What the final check has not shown to be better is not recommended.
+        recommended = _recommended(recommended, verdict)
+        best = [one for one in [_summary_of(study, memory, verdict.configuration)] if one is not None]
+        numbers = best[0].numbers if best else ()
+        grounds = grounds_of(principal, study, verdict.configuration, numbers, default_runs)
+        verdict = replace(verdict, measured=counted, doubtful=doubtful, effects=_effects(study, recommended))
+        verdict = grounds.of(verdict)
+    shown = headline(problem, _candidates(problem, before, best, stored), verdict or pareto_verdict)
     return Analysis(
         revision=memory.revision,
         default_params=default_params,
         default=before,
         best=best,
+        configuration=shown.configuration,
         objectives=[
-            _progress(problem, place, memory, before, best, verdict or pareto_verdict, expected)
-            for place in range(len(problem.objectives))
+            _progress(memory, objective, numbers)
+            for objective, numbers in zip(problem.objectives, shown.numbers, strict=True)
         ],
         recommendation=recommended,
         verdict=verdict,
+        grounds=grounds,
         pareto_verdict=pareto_verdict,
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
     )
+
+
+def _summary_of(study: Study, memory: _Memory, configuration: Configuration) -> ConfigurationSummary | None:
+    """Return what was measured of a configuration; None before it has a result."""
+    found = memory.estimates.get(actions.configuration_key(study, configuration))
+    return None if found is None else _measured(found)
+
+
+def _recommended(found: Recommendation, verdict: Verdict) -> Recommendation:
+    """Return the recommendation of the verdict's configuration in its numbers. `found`: what the verdict is about."""
+    if verdict.compared is None:
+        return found
+    return Recommendation(verdict.configuration, verdict.value, None, None, verdict.default, verdict.gain)
 
 
 def _best_of(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> list[Estimate]:
@@ -342,7 +365,9 @@ def _best_of(study: Study, memory: _Memory, stored: tuple[Found, int] | None) ->
     return [memory.estimates[kept[place]] for place in front(costs)]
 
 
-def _summarise_contexts(study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:
+def _summarise_contexts(
+    principal: Principal, study: Study, memory: _Memory, stored: tuple[Found, int] | None
+) -> Analysis:
     """Return the analysis of a study with a context: a verdict for each context, and none for the whole study."""
     spec = spec_of(study)
     problem, context = spec.problem, spec.problem.context
@@ -366,13 +391,16 @@ def _summarise_contexts(study: Study, memory: _Memory, stored: tuple[Found, int]
         found = found or recommended.get(context_key(values))
         verdict = None
         if found is not None:
-            measured = memory.estimates[actions.configuration_key(study, found.configuration)]
-            before = memory.estimates.get(actions.configuration_key(study, part.space.default()))
-            runs, default_runs = len(measured.numbers), 0 if before is None else len(before.numbers)
+            measured = memory.estimates[actions.configuration_key(study, found.configuration)].numbers
+            before = _summary_of(study, memory, part.space.default())
+            default_runs = () if before is None else before.numbers
             known = None if result is None or found.configuration != result.configuration else result.result
             known = None if found.configuration == part.space.default() else known
-            verdict = conclude(part, found, known, runs, default_runs, unrepeated=_unrepeated(study))
-            best.append(_measured(measured))
+            verdict = conclude(part, found, known, len(measured), len(default_runs), unrepeated=_unrepeated(study))
+            shown = _summary_of(study, memory, verdict.configuration)
+            numbers = () if shown is None else shown.numbers
+            verdict = grounds_of(principal, study, verdict.configuration, numbers, default_runs).of(verdict)
+            best += [] if shown is None else [shown]
         rows.append(row_of(problem, values, verdict))
     noise = replicate_deviation(_replicates(memory, problem.metrics[0]))
     goal = problem.objectives[0]
@@ -381,6 +409,7 @@ def _summarise_contexts(study: Study, memory: _Memory, stored: tuple[Found, int]
         default_params=problem.space.default(),
         default=None,
         best=best,
+        configuration=None,
         objectives=[ObjectiveProgress(goal.metric, goal.goal, goal.unit, None, None, None, None, None, noise)],
         recommendation=None,
         verdict=None,
@@ -480,39 +509,28 @@ def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
     return tuner.recommend(costly=False)
 
 
-def _progress(
+def _candidates(
     problem: Problem,
-    place: int,
-    memory: _Memory,
     default: ConfigurationSummary | None,
     best: Sequence[ConfigurationSummary],
-    verdict: Verdict | ParetoVerdict | None,
-    expected: ParetoSet | None = None,
-) -> ObjectiveProgress:
-    """Return the progress of the objective at this place.
+    stored: tuple[Found, int] | None,
+) -> Candidates:
+    """Return the best configurations with their values.
 
-    The best run of several would promise too much under noise. So without a verdict's numbers, those of the `expected`
-    Pareto set count, and the medians only without it.
+    The best run of several would promise too much under noise. So the values that a worker expects of the Pareto set
+    count, and the medians only without them.
     """
-    objective = problem.objectives[place]
-    metric = objective.metric
-    noise = replicate_deviation(_replicates(memory, metric))
-    found = verdict.best_in(metric) if isinstance(verdict, ParetoVerdict) else verdict
-    if found is not None:
-        numbers = (found.default, found.value, found.gain, found.low, found.high)
-        return ObjectiveProgress(metric, objective.goal, objective.unit, *numbers, noise)
-    sign = 1 if objective.goal == "minimize" else -1
-    if expected is None:
-        start = None if default is None else default.metrics[metric]
-        values = [one.metrics[metric] for one in best]
-    else:
-        start = None if expected.default is None else expected.default[place]
-        values = [one[place] for one in expected.values]
-    reached = min(values, key=lambda value: sign * value, default=None)
-    gain = None
-    if start is not None and reached is not None and start != 0:
-        gain = sign * (start - reached) / abs(start)
-    return ObjectiveProgress(metric, objective.goal, objective.unit, start, reached, gain, None, None, noise)
+    known = None if stored is None else stored[0]
+    if isinstance(known, ParetoSet):
+        return Candidates(known.configurations, known.values, known.default)
+    before = None if default is None else [default.metrics[metric] for metric in problem.metrics]
+    rows = [[one.metrics[metric] for metric in problem.metrics] for one in best]
+    return Candidates([one.params for one in best], rows, before)
+
+
+def _progress(memory: _Memory, objective: Objective, numbers: Numbers) -> ObjectiveProgress:
+    noise = replicate_deviation(_replicates(memory, objective.metric))
+    return ObjectiveProgress(objective.metric, objective.goal, objective.unit, *numbers, noise)
 
 
 def _replicates(memory: _Memory, metric: str) -> list[list[float]]:

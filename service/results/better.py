@@ -10,9 +10,8 @@ from enum import StrEnum
 
 from service.core.errors import JsonValue
 from service.core.problem import Goal, Objective
-from service.core.space import Configuration
 from service.policies.noise import gain_interval
-from service.results.analysis import Analysis, ConfigurationSummary
+from service.results.analysis import Analysis
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -66,23 +65,13 @@ class Better:
     same_machine: bool
 
 
-def best_in(analysis: Analysis, objective: Objective) -> Configuration | None:
-    """Return the recommended configuration, with several objectives the best in this one; None before a result."""
-    best = _leader(analysis, objective)
-    return None if best is None else best.params
-
-
-def _leader(analysis: Analysis, objective: Objective) -> ConfigurationSummary | None:
-    sign = 1.0 if objective.goal == "minimize" else -1.0
-    return min(analysis.best, key=lambda one: sign * one.metrics[objective.metric], default=None)
-
-
 def runs_of(principal: Principal, study: Study, analysis: Analysis, objective: Objective) -> Runs:
-    """Return the runs of the configuration that is best in this objective; of its final check if that has measured it.
+    """Return the runs of the configuration that stands for the study; of its final check if that has measured it.
 
+    A study with a context has none, since runs in different contexts cannot be compared.
     Runs with a doubtful timing count only if there are no others.
     """
-    best = _leader(analysis, objective)
+    best = next((one for one in analysis.best if one.params == analysis.configuration), None)
     if best is None:
         return Runs([], fair=False, machines=())
     rows = access.rows(Trial, principal).filter(study_id=study.pk, number__in=best.numbers)

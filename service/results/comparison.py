@@ -12,7 +12,7 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Goal
 from service.core.space import Configuration
 from service.results.analysis import analyse
-from service.results.better import Better, Runs, Setting, best_in, compare_runs, different_settings, runs_of
+from service.results.better import Better, Runs, Setting, compare_runs, different_settings, runs_of
 from service.studies import selectors
 from service.studies.models import StudySummary, Trial
 from service.studies.specs import spec_of
@@ -28,8 +28,9 @@ class Curve:
 
     `trials` is the number of trials with a value, and `last_number` the number of the last of them. `objective` is the
     metric's progress from the study's summary, in the numbers of the verdict; None before there is one.
-    `configuration` is the recommended one, with several objectives the best in the metric; None before the first
-    result. `default` is the default configuration of the space, and `units` are those of its parameters.
+    `configuration` is the one that stands for the study, to which the objective's numbers belong; None with a context
+    and before the first result. `default` is the default configuration of the space, and `units` are those of its
+    parameters.
     """
 
     study: str
@@ -105,7 +106,8 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
             if not math.isfinite(value) or not spec.problem.acceptable(metrics):
                 continue
             count, last = count + 1, number
-            if not steps or sign * value < sign * steps[-1][1]:
+            # Values of several contexts cannot be compared.
+            if not spec.problem.context and (not steps or sign * value < sign * steps[-1][1]):
                 steps.append((number, value))
         own = next(one for one in spec.problem.objectives if one.metric == chosen.metric)
         objective = next((one for one in progress.get(study.pk, ()) if one["metric"] == chosen.metric), None)
@@ -119,7 +121,7 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
                 trials=count,
                 last_number=last,
                 objective=objective,
-                configuration=best_in(analysis, own),
+                configuration=analysis.configuration,
                 default=spec.problem.space.default(),
                 units={one.name: one.unit for one in spec.problem.space.parameters if one.unit},
             )

@@ -17,8 +17,10 @@ from django.db.models.functions import Now
 from service.core.lifecycle import StudyState, TrialState
 from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
+from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.logger import Logger
+from service.results.analysis import analyse
 from service.results.models import StudyInsight
 from service.studies import change
 from service.studies.models import Study, Trial
@@ -76,17 +78,19 @@ def compute(tenant_id: int, study_id: int) -> None:
     }
     problem = spec_of(study).problem
     try:
+        verdict = analyse(principal, study).verdict
+        best = None if verdict is None else verdict.configuration
         if runs_in_request(study):
             tuner = Tuner(problem, method_of(spec_of(study)))
             tuner.update(_trials(principal, study))
-            computed = _insight(tuner, None, *by_process(problem, tuner.finished))
+            computed = _insight(tuner, best, None, *by_process(problem, tuner.finished))
         else:
             with tuners.borrowed(found) as (learner, _):
                 tuner = learner.tuner
                 shares, prospects = tuner.sensitivities(), tuner.prospects()
                 if not shares:
                     shares, prospects = by_process(problem, tuner.finished)
-                computed = _insight(tuner, tuner.predict, shares, prospects)
+                computed = _insight(tuner, best, tuner.predict, shares, prospects)
         changes["data"] = asdict(computed)
     except Exception as reason:  # every error of the forest or the algorithm is reported to the reader
         logger.exception("the insight failed", study=study.name)
@@ -94,10 +98,16 @@ def compute(tenant_id: int, study_id: int) -> None:
     access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
 
 
-def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities, prospects: Sequence[Prospect]) -> Insight:
-    """Return the insight around the configuration that the study recommends."""
-    recommended = tuner.recommend()
-    best = None if recommended is None else recommended.configuration
+def _insight(
+    tuner: Tuner,
+    best: Configuration | None,
+    predict: Predict | None,
+    shares: Sensitivities,
+    prospects: Sequence[Prospect],
+) -> Insight:
+    """Return the insight around the configuration that the verdict recommends, otherwise the algorithm's own best."""
+    recommended = tuner.recommend() if best is None else None
+    best = best if recommended is None else recommended.configuration
     return insight(tuner.problem, tuner.finished, predict, shares, best, prospects)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -23,6 +24,9 @@ from service.tuner.verdict import ContextRow, Level, Verdict
 # The most studies and seconds of one sweep: other work waits for its end.
 _MOST = 500
 _SECONDS = 0.5
+
+# The counts of a verdict that a summary holds.
+_COUNTS = ("runs", "default_runs", "trials", "measured", "doubtful", "rounds", "disturbed_rounds")
 
 logger = Logger(__name__)
 
@@ -56,7 +60,7 @@ def summarise(principal: Principal, study_id: int) -> None:
         return
     objectives = [] if analysis is None else _objectives(analysis)
     first: dict[str, Any] = objectives[0] if objectives else {}
-    alone = analysis is not None and len(analysis.objectives) == 1 and len(analysis.best) == 1
+    verdict = None if analysis is None else analysis.verdict
     with access.work(principal):
         # The lock on the study's row keeps a deletion out until the summary is written.
         locked = access.rows(Study, principal).select_for_update(no_key=True).filter(pk=study.pk)
@@ -69,7 +73,7 @@ def summarise(principal: Principal, study_id: int) -> None:
                 study_id=study.pk,
                 revision=study.revision,
                 objectives=objectives,
-                configuration=dict(analysis.best[0].params) if analysis is not None and alone else None,
+                configuration=None if verdict is None else dict(verdict.configuration),
                 best=first.get("best"),
                 gain=first.get("gain"),
                 made_at=Now(),
@@ -77,18 +81,8 @@ def summarise(principal: Principal, study_id: int) -> None:
         )
         if analysis is not None and revision == study.revision == analysis.revision:
             # The final check has already stored its verdict. A gain that needed no check is known only here.
-            records.settle(principal, study, _proof(analysis.verdict))
+            records.settle(principal, study, analysis.grounds.proof(analysis.verdict))
         listen_notify.notify_lists(principal, "studies")
-
-
-def _proof(verdict: Verdict | None) -> records.Proof | None:
-    """Return the gain that a verdict proves, if it proves one."""
-    if verdict is None or verdict.level is not Level.PROVEN:
-        return None
-    assert verdict.gain is not None
-    assert verdict.low is not None
-    assert verdict.high is not None
-    return records.Proof(verdict.configuration, verdict.gain, verdict.low, verdict.high)
 
 
 def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
@@ -96,10 +90,9 @@ def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
     verdict, words = analysis.verdict, ""
     if analysis.contexts:
         verdict, words = _leading(analysis.contexts)
-    more = ("text", "runs", "default_runs", "trials", "measured", "doubtful")
-    known = (
-        {"level": None} if verdict is None else {"level": str(verdict.level)} | {n: getattr(verdict, n) for n in more}
-    )
+    known = _of_verdict(verdict, words)
+    if analysis.pareto_verdict is not None:
+        known = {"level": str(analysis.pareto_verdict.level)}
     found: list[dict[str, Any]] = []
     for progress in analysis.objectives:
         shown = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
@@ -107,9 +100,24 @@ def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
         if words and verdict is not None:
             shown |= {"default": verdict.default, "best": verdict.value, "gain": verdict.gain}
             interval = {"low": verdict.low, "high": verdict.high}
-            known["text"] = f"{words}: {verdict.text}"
         found.append({**shown, **interval, **known})
     return found
+
+
+def _of_verdict(verdict: Verdict | None, words: str) -> dict[str, Any]:
+    """Return what a verdict says beside the numbers of its objective. `words`: the context of which it is."""
+    if verdict is None:
+        return {"level": None}
+    compared = verdict.compared
+    return {
+        "level": str(verdict.level),
+        "code": str(verdict.code),
+        **{name: getattr(verdict, name) for name in _COUNTS},
+        "text": f"{words}: {verdict.text}" if words else verdict.text,
+        "conditions": [{"text": str(one), **one.data} for one in verdict.conditions],
+        "advice": verdict.advice,
+        "compared": None if compared is None else {**asdict(compared), "configuration": dict(compared.configuration)},
+    }
 
 
 def _leading(rows: Sequence[ContextRow]) -> tuple[Verdict | None, str]:

@@ -514,9 +514,9 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
         shown = message.contexts.add(is_default=row.is_default)
         set_values(shown.context, row.context)
         set_values(shown.settings, row.settings)
+        set_values(shown.default, row.default)
+        set_values(shown.best, {name: value for name, value in (row.found or {}).items() if name not in row.context})
         if row.verdict is not None:
-            best = {name: value for name, value in row.verdict.configuration.items() if name not in row.context}
-            set_values(shown.best, best)
             shown.verdict.CopyFrom(_verdict_message(row.verdict))
     return message
 
@@ -531,8 +531,18 @@ def _verdict_message(verdict: Verdict) -> tuning_pb2.Verdict:
         trials=verdict.trials,
         measured=verdict.measured,
         doubtful=verdict.doubtful,
+        code=verdict.code,
+        conditions=verdict.conditions,
+        rounds=verdict.rounds,
+        disturbed_rounds=verdict.disturbed_rounds,
+        advice=verdict.advice,
     )
+    set_values(message.params, verdict.configuration)
     _set_known(message, verdict, "default", "gain", "low", "high")
+    if verdict.compared is not None:
+        set_values(message.compared.params, verdict.compared.configuration)
+        message.compared.runs = verdict.compared.runs
+        _set_known(message.compared, verdict.compared, "value", "gain", "low", "high")
     if verdict.effects is not None:
         message.effects.CopyFrom(_effects_message(verdict.effects))
     return message
@@ -587,8 +597,7 @@ def _effects_message(effects: Effects) -> tuning_pb2.Effects:
 def best_settings_message(best: Best) -> tuning_pb2.BestSettings:
     """Return the best known settings of a component for one application as a message."""
     objective = best.objective
-    # Summaries of earlier versions lack the level and the counts.
-    counts = {name: objective.get(name) or 0 for name in ("runs", "default_runs", "trials", "measured", "doubtful")}
+    # Summaries of earlier versions lack the level, the counts and the conditions.
     message = tuning_pb2.BestSettings(
         application=best.application,
         study=best.study,
@@ -602,18 +611,24 @@ def best_settings_message(best: Best) -> tuning_pb2.BestSettings:
             text=objective.get("text") or "",
             level=VERDICT_LEVELS.get(objective.get("level") or "", tuning_pb2.VERDICT_LEVEL_UNSPECIFIED),
             value=objective["best"],
-            runs=counts["runs"],
-            default_runs=counts["default_runs"],
-            trials=counts["trials"],
-            measured=counts["measured"],
-            doubtful=counts["doubtful"],
+            code=objective.get("code") or "",
+            conditions=[one["text"] for one in objective.get("conditions") or ()],
+            advice=objective.get("advice") or "",
         ),
     )
+    verdict = message.verdict
+    for name in ("runs", "default_runs", "trials", "measured", "doubtful", "rounds", "disturbed_rounds"):
+        setattr(verdict, name, objective.get(name) or 0)
     for name in ("default", "gain", "low", "high"):
         if objective[name] is not None:
-            setattr(message.verdict, name, objective[name])
-    for name, value in best.configuration.items():
-        set_value(message.params[name], value)
+            setattr(verdict, name, objective[name])
+    if compared := objective.get("compared"):
+        set_values(verdict.compared.params, compared["configuration"])
+        for name in ("value", "runs", "gain", "low", "high"):
+            if compared[name] is not None:
+                setattr(verdict.compared, name, compared[name])
+    for target in (message.params, verdict.params):
+        set_values(target, best.configuration)
     return message
 
 

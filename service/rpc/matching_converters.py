@@ -96,6 +96,8 @@ def record_message(record: Record, feedback: Feedback | None = None) -> matching
         gain_high=record.gain_high,
         state=matching_pb2.RecordState.Value(f"RECORD_STATE_{record.state}"),
         state_reason=record.state_reason,
+        cause=record.cause,
+        conditions=[one["text"] for one in record.conditions],
     )
     _set_job(message.job, record)
     set_values(message.params, record.params)

@@ -36,6 +36,7 @@ class Action(StrEnum):
     MATCH_REPORT = "match.report"
     RECORD_READ = "record.read"
     RECORD_CHANGE = "record.change"
+    RECORD_APPROVE = "record.approve"
     MATCHING_CONFIGURE = "matching.configure"
     QUOTA_READ = "quota.read"
     AUDIT_READ = "audit.read"
@@ -68,6 +69,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.MATCH_REPORT: (_A, _O, _G),  # how jobs ended, which may withdraw records
         Action.RECORD_READ: (_V, _M, _A, _O),  # records, reported jobs, settings, quality of the matching
         Action.RECORD_CHANGE: (_M, _A, _O),  # withdraw and restore records
+        Action.RECORD_APPROVE: (_A, _O),  # give other people's jobs settings whose gain holds under conditions
         Action.MATCHING_CONFIGURE: (_A, _O),  # weights and threshold
         Action.TOKEN_OWN: (_V, _M, _A, _O),  # one's own API tokens: make, list, revoke
         Action.TOKEN_ALL: (_A, _O),  # tokens of all members of the tenant: list, revoke

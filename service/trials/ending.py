@@ -20,6 +20,7 @@ from service.algorithms.base import NOTHING_FIXED
 from service.core.context import context_key, context_words
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
+from service.core.problem import Problem
 from service.core.reasons import Reason, joined, restored, stored
 from service.core.space import Configuration, Scalar
 from service.matching import records
@@ -27,16 +28,17 @@ from service.notices import notices
 from service.policies.check import CheckResult, FinalCheck
 from service.studies import actions
 from service.studies.change import Snapshot, Work
-from service.studies.models import Operation, Study
+from service.studies.models import Operation, Study, Trial
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.trials import budget, messages, tuners
+from service.trials.grounds import Grounds, grounds_of
 from service.trials.method import parse_check, runs_in_request, watches_results
 from service.tuner.contextual import ContextualTuner
 from service.tuner.elimination import State
 from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
 from service.tuner.suggestion import Suggestion
-from service.tuner.verdict import Level
+from service.tuner.verdict import Level, Verdict, after_check, conclude, in_words
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
 EXHAUSTED = Reason("Every configuration of the space has been measured.", "exhausted")
@@ -320,10 +322,12 @@ def _conclude_contexts(work: Work, best: list[Configuration]) -> None:
         checked = learner.tuner.checked_contexts(best, check_policy(work))
     study.verdict = {"contexts": [one.to_json() for one in checked], "trials": study.final_check["trials"]}
     actions.step_study(work, StudyState.COMPLETED, _end_reason(study))
-    context = work.spec.problem.context
-    gains = [
-        f"{context_words(context.of(one.configuration))}: {one.result.text}" for one in checked if one.result.proven
-    ]
+    problem, gains = work.spec.problem, []
+    for one in checked:
+        values = problem.context.of(one.configuration)
+        verdict, _ = _verdict_of(work, problem.within(values), one.configuration, one.result)
+        if verdict is not None and verdict.level is Level.PROVEN:
+            gains.append(f"{context_words(values)}: {in_words(verdict)}")
     notices.study_ended(work, "; ".join(gains))
 
 
@@ -361,10 +365,28 @@ def _complete_checked(work: Work, best: Configuration) -> None:
     study = work.study
     assert study.final_check is not None
     actions.step_study(work, StudyState.COMPLETED, _end_reason(study))
-    checked = checked_of(study)
-    notices.study_ended(work, checked.text if checked.proven else "")
-    proof = records.Proof(best, checked.gain, checked.low, checked.high) if checked.proven else None
-    records.settle(work.principal, study, proof)
+    verdict, grounds = _verdict_of(work, work.spec.problem, best, checked_of(study))
+    notices.study_ended(work, in_words(verdict) if verdict is not None and verdict.level is Level.PROVEN else "")
+    records.settle(work.principal, study, grounds.proof(verdict))
+
+
+def _verdict_of(
+    work: Work, problem: Problem, best: Configuration, checked: CheckResult
+) -> tuple[Verdict | None, Grounds]:
+    """Return the verdict of a final check that is over, as `results/analysis.py` makes it, and its grounds."""
+    study = work.study
+    recommended = after_check(problem, best, checked)
+    if recommended is None:
+        return None, Grounds()
+    keys = [actions.configuration_key(study, one) for one in (best, problem.space.default())]
+    rows = access.rows(Trial, work.principal).filter(study_id=study.pk, state=TrialState.COMPLETED, key__in=keys)
+    numbers: dict[str, list[int]] = {key: [] for key in keys}
+    for key, number in rows.values_list("key", "number"):
+        numbers[key].append(number)
+    runs, default_runs = (numbers[key] for key in keys)
+    verdict = conclude(problem, recommended, checked, len(runs), len(default_runs))
+    grounds = grounds_of(work.principal, study, verdict.configuration, runs, default_runs)
+    return grounds.of(verdict), grounds
 
 
 def _end_reason(study: Study) -> str:

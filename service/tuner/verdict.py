@@ -82,8 +82,8 @@ class Verdict:
 
     This object decides what is recommended. If the final check has not shown that the configuration found is better,
     `configuration` is the default, the gain is 0, and `compared` is the configuration found. `conditions` say under
-    which circumstances the numbers hold. `rounds` of the final check were complete, and `disturbed_rounds` of them
-    were disturbed by other processes.
+    which circumstances the numbers hold, and `advice` how others would be better. `rounds` of the final check were
+    complete, and `disturbed_rounds` of them were disturbed by other processes.
     """
 
     level: Level
@@ -105,6 +105,7 @@ class Verdict:
     compared: Compared | None = None
     rounds: int = 0
     disturbed_rounds: int = 0
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +129,23 @@ class ContextCheck:
 class ContextRow:
     """A row of the table of recommendations.
 
-    `settings` are the values to use in this context: those of the best configuration if its gain is proven, and
-    otherwise the default's. `verdict` is of the best configuration; None before the context has a measurement.
+    `settings` are the values to use in this context: those of the verdict's configuration if its gain is proven, and
+    otherwise those of the `default`. `verdict` is None before the context has a measurement.
     """
 
     context: Configuration
     settings: Configuration
     is_default: bool
     verdict: Verdict | None
+    default: Configuration
+
+    @property
+    def found(self) -> Configuration | None:
+        """The best configuration that was found in this context, with it; None if it is the default, or unknown."""
+        if self.verdict is None:
+            return None
+        one = self.verdict.configuration if self.verdict.compared is None else self.verdict.compared.configuration
+        return None if {**one, **self.default} == dict(one) else one
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +211,11 @@ class ParetoVerdict:
     doubtful: int = 0
     confidence: float = 0.95
 
-    def best_in(self, metric: str) -> ObjectiveGain | None:
-        """Return the largest gain of a member in one objective; None if no member's gains are known."""
-        found = [one for member in self.members if member.is_known for one in member.objectives if one.metric == metric]
-        return max(found, key=lambda one: one.gain or 0.0, default=None)
+    @property
+    def leading(self) -> Member | None:
+        """The member that stands for the study: the one whose smallest gain is the largest; None if none is known."""
+        known = [one for one in self.members if one.is_known]
+        return max(known, key=lambda one: min(gain.gain or 0.0 for gain in one.objectives), default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON for storage, from which `stored_verdict` makes the same verdict."""
@@ -306,12 +317,23 @@ def _load(checked: CheckResult) -> tuple[Reason, ...]:
     return (Reason(text, "load", share=share, rounds=checked.rounds, disturbed=checked.disturbed),)
 
 
+def in_words(verdict: Verdict) -> str:
+    """Return a verdict as one sentence with its conditions.
+
+    The machine, whose name may be long, and the load, of which the text speaks, are left out.
+    """
+    conditions = [one for one in verdict.conditions if one.code in ("injected", "limit")]
+    return "; ".join([verdict.text, *conditions])
+
+
 def row_of(problem: Problem, context: Configuration, verdict: Verdict | None) -> ContextRow:
     """Return the row of a context, whose verdict is `verdict`."""
     default = problem.within(context).space.default()
     is_proven = verdict is not None and verdict.level is Level.PROVEN and verdict.configuration != default
     used = verdict.configuration if is_proven and verdict is not None else default
-    return ContextRow(context, problem.context.settings(used), not is_proven, verdict)
+    return ContextRow(
+        context, problem.context.settings(used), not is_proven, verdict, problem.context.settings(default)
+    )
 
 
 def after_check(problem: Problem, configuration: Configuration, checked: CheckResult) -> Recommendation | None:

@@ -153,7 +153,8 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
         **{key: whole[key] for key in ("metric", "goal", "unit", "default", "best", "gain")},
         "low": whole["gain_low"],
         "high": whole["gain_high"],
-        **{key: verdict[key] for key in ("level", "runs", "default_runs", "measured", "doubtful")},
+        **{key: verdict[key] for key in ("level", "code", "runs", "default_runs", "measured", "doubtful")},
+        **{key: verdict[key] for key in ("rounds", "disturbed_rounds", "conditions")},
     }
     for _ in range(6):
         add(0.5, 4, 2.0)
@@ -208,8 +209,10 @@ def test_the_best_trials_of_several_objectives_are_the_pareto_front(api: Api, st
         api.ok("POST", "/studies/s/trials", body)
     analysis = api.ok("GET", "/studies/s/analysis")
     assert [best["numbers"] for best in analysis["best"]] == [[2], [1], [3]]
+    # All numbers belong to one configuration: none has the time of 1.0 and the rate of 20.0.
+    assert analysis["configuration"] == {"x": 0.2, "n": 4}
     assert [(o["metric"], o["best"], o["gain"]) for o in analysis["objectives"]] == [
-        ("t", 1.0, 0.5),
+        ("t", 3.0, -0.5),
         ("rate", 20.0, 1.0),
     ]
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, shown, table
-from trimtab.cli.results import certain, doubts, expected
+from trimtab.cli.results import print_verdict
 from trimtab.fleet import BestSettings
 from trimtab.objective import Maximize
 
@@ -39,10 +39,7 @@ def _json(one: BestSettings) -> dict[str, object]:
 
 def _print(one: BestSettings) -> None:
     out.print(f"{one.application or 'first application'}, by study {one.study}", markup=False, soft_wrap=True)
-    out.print(f"Verdict: {certain(one.verdict)}", markup=False, soft_wrap=True)
-    out.print(f"Expected: {expected(one.objective, one.verdict)}", markup=False, soft_wrap=True)
-    if one.verdict.doubtful:
-        out.print(doubts(one.verdict), markup=False, soft_wrap=True)
+    print_verdict(one.objective, one.verdict, "Expected")
     if one.machine:
         out.print(f"Machine: {one.machine}", markup=False, soft_wrap=True)
     if one.elsewhere:

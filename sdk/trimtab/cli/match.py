@@ -112,7 +112,7 @@ def list_records(
             Text(f"{one.job.user} {one.job.name}"),
             str(one.job.nodes),
             _percent(one.gain),
-            Text("active", "green") if one.state is RecordState.ACTIVE else Text("withdrawn", "red"),
+            _state(one),
             "" if fared is None else f"{fared.applied}+{fared.control}",
             _change(fared),
         )
@@ -128,7 +128,10 @@ def withdraw(record: RecordId, reason: Reason = "") -> None:
 
 @app.command(epilog="Example:\n\n`trimtab match restore 12`")
 def restore(record: RecordId, reason: Reason = "") -> None:
-    """Make a withdrawn record active again. Only later jobs then count for or against it."""
+    """Make a withdrawn record active again. Only later jobs then count for or against it.
+
+    An administrator approves a record in this way whose gain was disturbed, or holds only under injected conditions.
+    """
     with connect() as client:
         _say_state(client.matching.restore(record, reason=reason))
 
@@ -202,6 +205,8 @@ def _print_match(one: Match) -> None:
     out.print(f"{verdict}: {one.reason}", markup=False, soft_wrap=True)
     gain = f"{_percent(record.gain)} ({_percent(record.gain_low)} to {_percent(record.gain_high)})"
     out.print(f"Proven gain: {gain}", markup=False, soft_wrap=True)
+    for condition in record.conditions:
+        out.print(f"Condition: {condition}", markup=False, soft_wrap=True)
     job = record.job
     out.print(f"Tuned job: {job.name} of {job.user} on {job.nodes} nodes: {job.command_line}", markup=False)
     parts = table("field", "weight", "similarity", "part")
@@ -221,6 +226,12 @@ def _product(part: Part) -> str:
 
 def _say_state(record: Record) -> None:
     say(f"Record {record.id} is {record.state.lower()}: {record.state_reason}")
+
+
+def _state(record: Record) -> Text:
+    if record.state is RecordState.ACTIVE:
+        return Text("active", "green")
+    return Text("needs approval", "yellow") if record.cause == "approval" else Text("withdrawn", "red")
 
 
 def _percent(share: float) -> str:

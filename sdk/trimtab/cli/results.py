@@ -13,7 +13,7 @@ from trimtab.trial import Trial, TrialState
 
 if TYPE_CHECKING:
     from trimtab.context import ContextRow, ContextTable
-    from trimtab.method import Effects, ObjectiveGain, ParetoVerdict, Verdict
+    from trimtab.method import Compared, Effects, ObjectiveGain, ParetoVerdict, Verdict
     from trimtab.study import Study
 
 # How many different reasons of failures are printed.
@@ -49,11 +49,10 @@ def print_best(study: "Study") -> bool:
         return True
     verdict = study.verdict
     if verdict is not None:
-        out.print(f"Verdict: {certain(verdict)}", markup=False, soft_wrap=True)
-        out.print(f"Recommended: {expected(study.objectives[0], verdict)}", markup=False, soft_wrap=True)
-        _print_doubts(verdict)
+        print_verdict(study.objectives[0], verdict, "Recommended")
         chosen = table("parameter", "value")
-        for name, value in best[0].params.items():
+        # A service of an earlier version sends no configuration with its verdict.
+        for name, value in (verdict.params or best[0].params).items():
             chosen.add_row(Text(name), Text(shown(value)))
         out.print(chosen)
         if verdict.effects is not None:
@@ -78,17 +77,31 @@ def print_contexts(found: "ContextTable") -> None:
     """Print the recommendations of a study with a context, a row for each context."""
     contexts = list(found.rows[0].context)
     settings = list(dict.fromkeys(name for row in found.rows for name in row.settings))
-    shown_table = table(*contexts, *settings, "verdict")
+    shown_table = table(*contexts, *settings, "value", "default", "verdict")
     for row in found.rows:
         cells = [shown(row.context[name]) for name in contexts]
         cells += [shown(row.settings[name]) if name in row.settings else "" for name in settings]
-        shown_table.add_row(*map(Text, cells), Text(_verdict_of(row)))
+        shown_table.add_row(*map(Text, [*cells, *_values_of(row)]), Text(_verdict_of(row)))
     out.print(shown_table)
 
 
+def _values_of(row: "ContextRow") -> tuple[str, str]:
+    """Return the value of the settings of a row, and that of the default."""
+    if row.verdict is None or row.verdict.default is None:
+        return "", ""
+    default = f"{row.verdict.default:.6g}"
+    return (default if row.is_default else f"{row.verdict.value:.6g}"), default
+
+
 def _verdict_of(row: "ContextRow") -> str:
-    text = "not measured yet" if row.verdict is None else row.verdict.text
-    return f"default: {text}" if row.is_default else text
+    """Return the verdict of a row with its conditions. The settings that were found are named if none is proven."""
+    text = "not measured yet" if row.verdict is None else certain(row.verdict)
+    conditions = () if row.verdict is None else row.verdict.conditions
+    text = "; ".join([text, *conditions])
+    if not row.is_default:
+        return text
+    found = ", ".join(f"{name} {shown(value)}" for name, value in (row.best or {}).items())
+    return f"default: {text}; found: {found}" if found else f"default: {text}"
 
 
 def _print_trials(study: "Study", trials: Sequence[tuple[str, Trial]]) -> None:
@@ -134,6 +147,27 @@ def common_failures(study: "Study") -> list[tuple[str, int]]:
     failed = study.trials(states=[TrialState.FAILED, TrialState.INFEASIBLE])
     reasons = Counter(trial.reason.strip() or f"{trial.state} without a reason" for trial in failed)
     return reasons.most_common(MOST_REASONS)
+
+
+def print_verdict(objective: Objective, verdict: "Verdict", title: str) -> None:
+    """Print a verdict with its conditions, its numbers under this title, and what else was compared."""
+    out.print(f"Verdict: {certain(verdict)}", markup=False, soft_wrap=True)
+    for condition in verdict.conditions:
+        out.print(f"Condition: {condition}", markup=False, soft_wrap=True)
+    out.print(f"{title}: {expected(objective, verdict)}", markup=False, soft_wrap=True)
+    if verdict.compared is not None:
+        out.print(f"Compared with the default: {compared(objective, verdict.compared)}", markup=False, soft_wrap=True)
+    _print_doubts(verdict)
+    if verdict.advice:
+        out.print(verdict.advice, markup=False, soft_wrap=True)
+
+
+def compared(objective: Objective, found: "Compared") -> str:
+    """Return a configuration that is not recommended, with what was measured of it."""
+    settings = ", ".join(f"{name} {shown(value)}" for name, value in found.params.items())
+    if found.value is None:
+        return settings
+    return f"{settings}: {objective.metric} {quantity(found.value, objective)} ({_runs(found.runs)})"
 
 
 def certain(verdict: "Verdict") -> str:
@@ -203,10 +237,14 @@ def expected(objective: Objective, verdict: "Verdict") -> str:
     """Return the expected values of the recommended configuration and of the default, with their numbers of runs."""
 
     def value(number: float, runs: int) -> str:
-        return f"{quantity(number, objective)} " + (f"({runs} runs)" if runs != 1 else "(1 run)")
+        return f"{quantity(number, objective)} ({_runs(runs)})"
 
     text = f"{objective.metric} {value(verdict.value, verdict.runs)}"
     return text if verdict.default is None else f"{text}, default {value(verdict.default, verdict.default_runs)}"
+
+
+def _runs(count: int) -> str:
+    return f"{count} runs" if count != 1 else "1 run"
 
 
 def doubts(verdict: "Verdict | ParetoVerdict") -> str:

@@ -96,6 +96,10 @@ class ExportVerdict(View):
             [objective] = spec_of(study).problem.objectives
             values = VerdictSerializer(verdict).data
             values["effects"] = None if verdict.effects is None else verdict.effects.text
+            values["configuration"] = json.dumps(values["configuration"])
+            values["conditions"] = "; ".join(verdict.conditions)
+            values["compared"] = None if verdict.compared is None else json.dumps(values["compared"])
+            values["advice_data"] = None
             row = [study.name, objective.metric, objective.unit, *(values[name] for name in names)]
             sheet.writerow([_safe(value) for value in row])
         return Response(written.getvalue(), headers=_as_file(f"{study.name}-verdict.csv"))

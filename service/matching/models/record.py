@@ -22,12 +22,17 @@ class State(StrEnum):
 
 
 class Cause(StrEnum):
-    """The cause of a withdrawal: a later verdict, the deletion of the study, slower jobs, or a person."""
+    """The cause of a withdrawal: a later verdict, the deletion of the study, slower jobs, or a person.
+
+    APPROVAL: the gain holds only under conditions that other people's jobs may not have, or nobody knows. An
+    administrator may approve it.
+    """
 
     VERDICT = "verdict"
     DELETION = "deletion"
     JOBS = "jobs"
     PERSON = "person"
+    APPROVAL = "approval"
 
 
 class Record(JobColumns):
@@ -44,6 +49,8 @@ class Record(JobColumns):
     gain = models.FloatField()
     gain_low = models.FloatField()
     gain_high = models.FloatField()
+    # The conditions of the verdict: [{"text", "code", "values"}].
+    conditions = ExactJSONField(default=list, db_default=models.Value("[]"))
     state = models.CharField(max_length=16, default=State.ACTIVE.value)
     # Empty while it is ACTIVE.
     cause = models.CharField(max_length=16, blank=True, default="")

@@ -7,6 +7,7 @@ from trimtab._internal.messages.fields import from_message
 from trimtab._internal.messages.values import from_params, from_value, from_values
 from trimtab.context import ContextRow, ContextTable
 from trimtab.method import (
+    Compared,
     Effects,
     ObjectiveGain,
     ParameterEffect,
@@ -27,7 +28,8 @@ _VERDICT_LEVELS = {
 def from_verdict(message: pb.Verdict) -> Verdict:
     """Return the verdict on a study."""
     effects = _from_effects(message.effects) if message.HasField("effects") else None
-    return from_message(Verdict, message, level=_level(message.level), effects=effects)
+    compared = from_message(Compared, message.compared) if message.HasField("compared") else None
+    return from_message(Verdict, message, level=_level(message.level), effects=effects, compared=compared)
 
 
 def from_pareto_verdict(message: pb.ParetoVerdict) -> ParetoVerdict:
@@ -62,8 +64,9 @@ def from_context_table(study: str, message: pb.GetBestTrialsResponse) -> Context
             context=from_values(row.context),
             settings=from_values(row.settings),
             is_default=row.is_default,
-            best=from_values(row.best) if row.HasField("verdict") else None,
+            best=from_values(row.best) or None,
             verdict=from_verdict(row.verdict) if row.HasField("verdict") else None,
+            default=from_values(row.default) or None,
         )
         for row in message.contexts
     ]

@@ -84,6 +84,18 @@ class ReasonDataSerializer(serializers.Serializer[Any]):
     values = ObjectField()
 
 
+class ConditionSerializer(serializers.Serializer[Any]):
+    """A condition under which the numbers of a verdict hold, as a phrase with its code."""
+
+    text = serializers.CharField(help_text='"under injected contention of the file server".')
+    code = serializers.CharField(help_text="load, injected, limit, machine or machines; a later version may have more.")
+    values = ObjectField(help_text="Values that complete the code.")
+
+    def to_representation(self, found: Any) -> dict[str, Any]:
+        """Return a reason, or one that was stored, as JSON."""
+        return {"text": str(found), **found.data} if isinstance(found, Reason) else dict(found)
+
+
 # An annotation in place of a subclass, whose schema would be an object that is never null.
 @extend_schema_field(ReasonDataSerializer(allow_null=True))
 class ReasonDataField(serializers.Field[Any, Any, Any, Any]):

@@ -8,7 +8,14 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, StateField, WhereField
+from service.api.v1.serializers.fields import (
+    ConditionSerializer,
+    ConfigurationField,
+    Input,
+    MetricsField,
+    StateField,
+    WhereField,
+)
 from service.matching import jobs, records
 from service.matching.book import Match
 from service.matching.feedback import Feedback
@@ -102,11 +109,12 @@ class RecordSerializer(serializers.Serializer[Any]):
     gain = serializers.FloatField(help_text="Proven gain as a share of the default's value.")
     gain_low = serializers.FloatField()
     gain_high = serializers.FloatField()
+    conditions = ConditionSerializer(many=True, help_text="Circumstances under which the gain holds.")
     state = StateField(State)
     cause = serializers.ChoiceField(
         choices=[("", ""), *((cause.value, cause.value) for cause in Cause)],
-        help_text="Cause of the withdrawal: a later verdict, the deletion of the study, slower jobs or a person. Empty "
-        "while the record is ACTIVE.",
+        help_text="Cause of the withdrawal: a later verdict, the deletion of the study, slower jobs, a person, or the "
+        "approval of an administrator that is missing. Empty while the record is ACTIVE.",
     )
     state_reason = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -316,7 +324,7 @@ def submission_of(given: dict[str, Any]) -> Submission:
 def record_json(record: Record, feedback: Feedback | None) -> dict[str, Any]:
     """Return a record as `RecordSerializer` shows it."""
     names = (
-        *("component", "digest", "application", "params", "gain", "gain_low", "gain_high"),
+        *("component", "digest", "application", "params", "gain", "gain_low", "gain_high", "conditions"),
         *("state", "cause", "state_reason", "created_at", "active_since", "withdrawn_at"),
     )
     return {

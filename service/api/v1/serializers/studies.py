@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import (
+    ConditionSerializer,
     ConfigurationField,
     Input,
     MetricsField,
@@ -91,7 +92,7 @@ class ObjectiveSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="Value of the default configuration; null before it was measured."
     )
     best = serializers.FloatField(
-        allow_null=True, help_text="Value of the best configuration (of the Pareto set); expected, if a model knows it."
+        allow_null=True, help_text="Value of the recommended configuration, or of the member that stands for the study."
     )
     gain = serializers.FloatField(
         allow_null=True, help_text="0.25: better than the default by a quarter, in the direction of the goal."
@@ -175,6 +176,17 @@ class EffectsSerializer(serializers.Serializer[Any]):
     smallest = SmallestSerializer(allow_null=True, help_text="Null if none was found.")
 
 
+class ComparedSerializer(serializers.Serializer[Any]):
+    """A configuration that the final check has compared with the default, and that is not recommended."""
+
+    configuration = ConfigurationField()
+    value = serializers.FloatField(allow_null=True, help_text="Median of its runs; null: none worked.")
+    runs = serializers.IntegerField(help_text="Number of trials that measured it.")
+    gain = serializers.FloatField(allow_null=True, help_text="Null if too few trials worked.")
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+
+
 class VerdictSerializer(serializers.Serializer[Any]):
     """The knowledge of the gain of a study with one objective. Gains are shares of the default's value."""
 
@@ -187,6 +199,7 @@ class VerdictSerializer(serializers.Serializer[Any]):
         [code.value for code in Finding], help_text="The sentence of `text` as a code; gain, low and high complete it."
     )
     text = serializers.CharField(help_text='"faster by 12 % (95 %: 9 to 15)" or "no measurable gain".')
+    configuration = ConfigurationField(help_text="Recommended configuration, to which all other fields belong.")
     value = serializers.FloatField(help_text="Expected value of the recommended configuration.")
     runs = serializers.IntegerField(help_text="Number of trials that measured it.")
     default = serializers.FloatField(allow_null=True, help_text="Expected value of the default configuration.")
@@ -197,6 +210,14 @@ class VerdictSerializer(serializers.Serializer[Any]):
     trials = serializers.IntegerField(help_text="Number of trials of the final check; 0 before its end.")
     measured = serializers.IntegerField(help_text="Number of trials of the study that were measured.")
     doubtful = serializers.IntegerField(help_text="Number of them with a doubtful timing, which count less.")
+    rounds = serializers.IntegerField(help_text="Number of complete rounds of the final check.")
+    disturbed_rounds = serializers.IntegerField(help_text="Number of them that other processes have disturbed.")
+    conditions = ConditionSerializer(many=True, help_text="Circumstances under which the numbers hold.")
+    compared = ComparedSerializer(
+        allow_null=True, help_text="What was compared with the default and is not recommended; null: nothing."
+    )
+    advice = serializers.CharField(help_text="How a disturbed measurement can be better; empty if there is no advice.")
+    advice_data = ReasonDataField("advice")
     effects = EffectsSerializer(
         allow_null=True, help_text="Which changes carry a proven gain; null before the final check has found out."
     )
@@ -252,13 +273,14 @@ class ContextRowSerializer(serializers.Serializer[Any]):
         help_text="Settings to use: the best ones if their gain is proven, and otherwise the default."
     )
     is_default = serializers.BooleanField(help_text="True if the settings are the default.")
+    default = ConfigurationField(help_text="Default settings in this context.")
     best = ConfigurationField(
-        source="verdict.configuration",
+        source="found",
         allow_null=True,
-        default=None,
-        help_text="Best configuration so far, with its context; null before the context has a measurement.",
+        help_text="Best configuration that was found so far, with its context; null: the default is the best, or "
+        "nothing is known.",
     )
-    verdict = VerdictSerializer(allow_null=True, help_text="Verdict on the best configuration.")
+    verdict = VerdictSerializer(allow_null=True, help_text="Null before the context has a measurement.")
 
 
 class AnalysisSerializer(serializers.Serializer[Any]):
@@ -268,6 +290,11 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     default_params = ConfigurationField()
     default = MeasuredSerializer(allow_null=True, help_text="Default configuration; null before it was measured.")
     best = MeasuredSerializer(many=True, help_text="One configuration, or the Pareto set with several objectives.")
+    configuration = ConfigurationField(
+        allow_null=True,
+        help_text="Configuration to which the numbers of all objectives belong: the recommended one, or a member of"
+        " the Pareto set. Null with a context, and before the first result.",
+    )
     objectives = ObjectiveProgressSerializer(many=True)
     recommendation = RecommendationSerializer(
         allow_null=True, help_text="Null with several objectives, and before the first result."
@@ -433,6 +460,14 @@ class SummarisedObjectiveSerializer(ObjectiveSerializer):
     doubtful = serializers.IntegerField(
         allow_null=True, default=None, help_text="Number of them with a doubtful timing."
     )
+    code = serializers.CharField(allow_null=True, default=None, help_text="Code of the verdict, as in the analysis.")
+    rounds = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Number of complete rounds of the final check."
+    )
+    disturbed_rounds = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Number of them that other processes have disturbed."
+    )
+    conditions = ConditionSerializer(many=True, default=[], help_text="Circumstances under which the numbers hold.")
 
 
 class ListedStudySerializer(serializers.Serializer[Any]):

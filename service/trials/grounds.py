@@ -1,0 +1,119 @@
+"""The trials on which a verdict rests: the conditions under which its numbers hold, and whether others may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from service.core.reasons import Reason, joined
+from service.core.space import Configuration
+from service.matching.records import Proof
+from service.policies.check import word_for
+from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.tuner.verdict import Finding, Level, Verdict
+
+_CPU_TIME = Reason(
+    "CPU time is less affected by other processes than wall time: give the metric the type cpu_time in the component"
+    " file.",
+    "cpu_time",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What is known of the trials of a recommended configuration and of the default.
+
+    `conditions` hold for the numbers, in addition to those of the load. `by_agents`: agents have measured all of them.
+    `machines` are the different kinds of machines, where an unknown one is an empty text. `advice` is for a verdict
+    that other processes have disturbed.
+    """
+
+    conditions: tuple[Reason, ...] = ()
+    by_agents: bool = False
+    machines: tuple[str, ...] = ()
+    advice: str = ""
+
+    def of(self, verdict: Verdict) -> Verdict:
+        """Return the verdict with these conditions, and the advice if it was disturbed."""
+        advice = self.advice if verdict.disturbed_rounds else ""
+        return replace(verdict, conditions=(*verdict.conditions, *self.conditions), advice=advice)
+
+    def proof(self, verdict: Verdict | None) -> Proof | None:
+        """Return the gain that a verdict proves for the jobs of other people, or that an administrator may approve.
+
+        The verdict has its conditions already. None: there is no such gain.
+        """
+        if verdict is None or verdict.gain is None or verdict.low is None or verdict.high is None:
+            return None
+        is_disturbed = verdict.level is Level.PROVISIONAL and verdict.code is Finding.DISTURBED
+        if verdict.level is not Level.PROVEN and not is_disturbed:
+            return None
+        return Proof(
+            verdict.configuration,
+            verdict.gain,
+            verdict.low,
+            verdict.high,
+            conditions=tuple(verdict.conditions),
+            withheld=joined([*self._doubts(verdict)]),
+        )
+
+    def _doubts(self, verdict: Verdict) -> Iterable[str]:
+        """Return why jobs of other people do not get the settings by themselves."""
+        disturbed, rounds = verdict.disturbed_rounds, verdict.rounds
+        if disturbed:
+            text = f"Other processes disturbed {disturbed} of {rounds} rounds of the final check."
+            yield Reason(text, "record_disturbed", disturbed=disturbed, rounds=rounds)
+        for one in verdict.conditions:
+            if one.code == "injected":
+                yield Reason(
+                    f"The gain was measured under injected {one.values['text']}.", "record_injected", **one.values
+                )
+        if not self.by_agents:
+            yield Reason("Not all of its runs were measured by agents.", "record_not_by_agents")
+        if len(self.machines) > 1:
+            text = f"Its runs were measured on {len(self.machines)} kinds of machines."
+            yield Reason(text, "record_on_several_machines", machines=len(self.machines))
+
+
+def grounds_of(
+    principal: Principal, study: Study, configuration: Configuration, runs: Sequence[int], default_runs: Sequence[int]
+) -> Grounds:
+    """Return the grounds of a verdict on a configuration.
+
+    `runs` and `default_runs` are the numbers of the trials that have measured it and the default. After a final check
+    only its trials count.
+    """
+    check = {**(study.final_check or {}), **(study.verdict or {})}
+    rows = access.rows(Trial, principal).filter(study_id=study.pk, number__in={*runs, *default_runs})
+    columns = ("number", "origin", "metrics", "agent", "machine", "interference")
+    found = list(rows.order_by("number").values_list(*columns))
+    if study.verdict is not None:
+        checked = [one for one in found if one[1] == "check" and one[0] > check.get("after", 0)]
+        found = checked or found
+    own = {*runs}
+    measured = [metrics or {} for number, _, metrics, *_ in found if number in own]
+    conditions = [
+        Reason(f"under injected {rule['text']}", "injected", text=rule["text"])
+        for rule in study.injected or ()
+        if not rule["parameter"] or configuration.get(rule["parameter"]) in rule["values"]
+    ]
+    problem = spec_of(study).problem
+    for constraint in problem.outcome_constraints:
+        kept = sum(constraint not in problem.broken(metrics) for metrics in measured)
+        text = f"keeps {constraint.text} in {kept} of {len(measured)} runs"
+        conditions.append(Reason(text, "limit", constraint=constraint.text, kept=kept, runs=len(measured)))
+    machines = tuple(dict.fromkeys(machine for *_, machine, _ in found))
+    known = [machine for machine in machines if machine]
+    if len(known) == 1:
+        conditions.append(Reason(f"on {known[0]}", "machine", machine=known[0]))
+    elif known:
+        text = f"on {len(known)} kinds of machines: {'; '.join(known)}"
+        conditions.append(Reason(text, "machines", machines=[*known]))
+    objective = problem.objectives[0]
+    unaffected = any(objective.metric in (interference or {}).get("unaffected", ()) for *_, interference in found)
+    is_time = word_for(objective) == "faster" and not unaffected
+    by_agents = all(agent for _, _, _, agent, *_ in found)
+    return Grounds(tuple(conditions), by_agents, machines, _CPU_TIME if is_time and by_agents else "")
