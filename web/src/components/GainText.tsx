@@ -1,9 +1,10 @@
 import { t } from "@lingui/core/macro";
 import type { SummarisedObjective } from "@/lib/api/client";
 import { formatGain, formatGainInterval, levelText } from "@/lib/format";
+import { disturbedText, listedLevelText } from "@/lib/verdicts";
 import styles from "./GainText.module.css";
 
-/** Show a gain in words, with the level of its verdict and its interval. Only a proven gain is green. */
+/** Show a gain in words, with the level of its verdict, its interval and what has disturbed it. Only a proven gain is green. */
 export function GainText({ objective }: { objective: SummarisedObjective }) {
   const text = wordsFor(objective);
   if (text === null) return null;
@@ -17,10 +18,11 @@ export function GainText({ objective }: { objective: SummarisedObjective }) {
 }
 
 /** A figure that is not known to be a gain is not called one. */
-function wordsFor({ gain, level }: SummarisedObjective): string | null {
+function wordsFor(objective: SummarisedObjective): string | null {
+  const { gain, level } = objective;
   if (gain === null) return level ? levelText(level) : null;
   if (level === "no measurable gain") return levelText(level);
   const size = gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`;
   if (level === "not yet known") return t`${levelText(level)}, estimated ${size}`;
-  return level ? `${levelText(level)}: ${size}` : size;
+  return level ? `${disturbedText(objective) === null ? levelText(level) : listedLevelText(objective)}: ${size}` : size;
 }

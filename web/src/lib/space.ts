@@ -35,6 +35,12 @@ export function unitsOf(parameters: readonly Parameter[]): Units {
   return Object.fromEntries(parameters.flatMap(({ name, unit }) => (unit === undefined || unit === "" ? [] : [[name, unit]])));
 }
 
+/** Return whether two configurations have the same values, in whatever order. */
+export function isSame(one: Configuration, other: Configuration | null): boolean {
+  const names = Object.keys(one);
+  return other !== null && names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);
+}
+
 /** Return the name of a parameter with its unit, for the heads of tables and axes, where values stand without one. */
 export function titled(name: string, unit: string | undefined): string {
   return unit === undefined || unit === "" ? name : `${name} (${unit})`;

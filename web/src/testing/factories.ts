@@ -88,6 +88,7 @@ export function makeRecord(changes: Partial<MatchingRecord> = {}): MatchingRecor
     gain_high: 0.25,
     state: "ACTIVE",
     cause: "",
+    conditions: [],
     state_reason: "",
     created_at: "2026-01-02T12:00:00Z",
     active_since: "2026-01-02T12:00:00Z",

@@ -84,7 +84,7 @@ class ReasonDataSerializer(serializers.Serializer[Any]):
     values = ObjectField()
 
 
-class ConditionSerializer(serializers.Serializer[Any]):
+class VerdictConditionSerializer(serializers.Serializer[Any]):
     """A condition under which the numbers of a verdict hold, as a phrase with its code."""
 
     text = serializers.CharField(help_text='"under injected contention of the file server".')

@@ -9,11 +9,11 @@ from typing import Any
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import (
-    ConditionSerializer,
     ConfigurationField,
     Input,
     MetricsField,
     StateField,
+    VerdictConditionSerializer,
     WhereField,
 )
 from service.matching import jobs, records
@@ -109,7 +109,7 @@ class RecordSerializer(serializers.Serializer[Any]):
     gain = serializers.FloatField(help_text="Proven gain as a share of the default's value.")
     gain_low = serializers.FloatField()
     gain_high = serializers.FloatField()
-    conditions = ConditionSerializer(many=True, help_text="Circumstances under which the gain holds.")
+    conditions = VerdictConditionSerializer(many=True, help_text="Circumstances under which the gain holds.")
     state = StateField(State)
     cause = serializers.ChoiceField(
         choices=[("", ""), *((cause.value, cause.value) for cause in Cause)],

@@ -9,7 +9,6 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import (
-    ConditionSerializer,
     ConfigurationField,
     Input,
     MetricsField,
@@ -19,6 +18,7 @@ from service.api.v1.serializers.fields import (
     ScalarField,
     ScalarsField,
     StateField,
+    VerdictConditionSerializer,
     WhereField,
 )
 from service.api.v1.serializers.problems import ParameterSerializer, StudySpecSerializer
@@ -212,7 +212,7 @@ class VerdictSerializer(serializers.Serializer[Any]):
     doubtful = serializers.IntegerField(help_text="Number of them with a doubtful timing, which count less.")
     rounds = serializers.IntegerField(help_text="Number of complete rounds of the final check.")
     disturbed_rounds = serializers.IntegerField(help_text="Number of them that other processes have disturbed.")
-    conditions = ConditionSerializer(many=True, help_text="Circumstances under which the numbers hold.")
+    conditions = VerdictConditionSerializer(many=True, help_text="Circumstances under which the numbers hold.")
     compared = ComparedSerializer(
         allow_null=True, help_text="What was compared with the default and is not recommended; null: nothing."
     )
@@ -467,7 +467,9 @@ class SummarisedObjectiveSerializer(ObjectiveSerializer):
     disturbed_rounds = serializers.IntegerField(
         allow_null=True, default=None, help_text="Number of them that other processes have disturbed."
     )
-    conditions = ConditionSerializer(many=True, default=[], help_text="Circumstances under which the numbers hold.")
+    conditions = VerdictConditionSerializer(
+        many=True, default=[], help_text="Circumstances under which the numbers hold."
+    )
 
 
 class ListedStudySerializer(serializers.Serializer[Any]):

@@ -7,6 +7,7 @@ import { GainText } from "@/components/GainText";
 import type { ComponentDetail, Configuration, Parameter } from "@/lib/api/client";
 import { formatMetric, unitOf } from "@/lib/format";
 import { unitsOf } from "@/lib/space";
+import { conditionText } from "@/lib/verdicts";
 import styles from "./BestSettings.module.css";
 
 type Best = ComponentDetail["best"][number];
@@ -37,7 +38,12 @@ export function BestSettings({ best, space, link }: Props) {
             {one.machine === "" ? "" : `, ${t`on ${one.machine}`}`}
           </p>
           {one.elsewhere ? <p className={styles.elsewhere}>{one.objective.level === "proven" ? t`Proven on another machine` : t`Measured on another machine`}</p> : null}
-          {one.objective.doubtful ? <p className={styles.soft}>{doubts(one.objective.doubtful, one.objective.measured ?? 0)}</p> : null}
+          {one.objective.conditions.map((condition) => (
+            <p key={condition.text} className={styles.soft}>
+              {conditionText(condition)}
+            </p>
+          ))}
+          {one.objective.doubtful && !one.objective.rounds ? <p className={styles.soft}>{doubts(one.objective.doubtful, one.objective.measured ?? 0)}</p> : null}
           <Differences configuration={one.configuration} space={space} />
           <CopyButton text={JSON.stringify(one.configuration, null, 2)} label={t`Copy as JSON`} />
         </li>

@@ -12,12 +12,13 @@ import styles from "./matching.module.css";
 export function ChangeRecord({ record }: { record: MatchingRecord }) {
   const [open, setOpen] = useState(false);
   const isActive = record.state === "ACTIVE";
+  const isApproval = record.cause === "approval";
   return (
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={isActive ? t`Withdraw record ${record.id}?` : t`Restore record ${record.id}?`}
-      trigger={<Button kind={isActive ? "danger" : "plain"}>{isActive ? t`Withdraw …` : t`Restore …`}</Button>}
+      title={isActive ? t`Withdraw record ${record.id}?` : isApproval ? t`Approve record ${record.id}?` : t`Restore record ${record.id}?`}
+      trigger={<Button kind={isActive ? "danger" : "plain"}>{isActive ? t`Withdraw …` : isApproval ? t`Approve …` : t`Restore …`}</Button>}
     >
       <Fields record={record} onDone={() => setOpen(false)} />
     </Dialog>
@@ -28,6 +29,7 @@ function Fields({ record, onDone }: { record: MatchingRecord; onDone: () => void
   const [reason, setReason] = useState("");
   const change = useChangeRecord(record.id);
   const isActive = record.state === "ACTIVE";
+  const isApproval = record.cause === "approval";
   const isAtReason = change.error instanceof ApiError && change.error.data.field === "reason";
   return (
     <form
@@ -40,7 +42,9 @@ function Fields({ record, onDone }: { record: MatchingRecord; onDone: () => void
       <p>
         {isActive
           ? t`No further job gets these settings. Jobs that run already keep them.`
-          : t`Jobs match the record again. Only jobs that are submitted from now on count for or against it.`}
+          : isApproval
+            ? t`Jobs that resemble the tuned one get these settings, although: ${record.state_reason}`
+            : t`Jobs match the record again. Only jobs that are submitted from now on count for or against it.`}
       </p>
       <TextField
         label={t`Reason, for others to read`}
@@ -52,7 +56,7 @@ function Fields({ record, onDone }: { record: MatchingRecord; onDone: () => void
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button type="submit" kind={isActive ? "danger" : "primary"} disabled={change.isPending}>
-          {isActive ? t`Withdraw record` : t`Restore record`}
+          {isActive ? t`Withdraw record` : isApproval ? t`Approve record` : t`Restore record`}
         </Button>
       </DialogActions>
     </form>

@@ -10,16 +10,18 @@ const RECORD_STATES = { ACTIVE: msg`active`, WITHDRAWN: msg`withdrawn` };
 
 /** Return the cause of a withdrawal in a few words; what a person has said in full. */
 export function causeText({ cause, state_reason }: Pick<MatchingRecord, "cause" | "state_reason">): string {
-  const texts = { verdict: t`the gain is no longer proven`, deletion: t`the study was deleted`, jobs: t`its jobs were slower`, person: state_reason, "": "" };
+  const texts = { verdict: t`the gain is no longer proven`, deletion: t`the study was deleted`, jobs: t`its jobs were slower`, person: state_reason, approval: t`an administrator has to approve it`, "": "" };
   return texts[cause];
 }
 
-export function RecordState({ state }: Pick<MatchingRecord, "state">) {
+export function RecordState({ state, cause }: Pick<MatchingRecord, "state" | "cause">) {
+  if (cause === "approval") return <Badge tone="warn">{t`needs approval`}</Badge>;
   return <Badge tone={state === "ACTIVE" ? "good" : "warn"}>{i18n._(RECORD_STATES[state])}</Badge>;
 }
 
 /** Say since when a record is active, or when and why it was withdrawn. */
-export function RecordReason({ record: { state, active_since, withdrawn_at, state_reason } }: { record: MatchingRecord }) {
+export function RecordReason({ record: { state, cause, active_since, withdrawn_at, state_reason } }: { record: MatchingRecord }) {
+  if (cause === "approval") return <>{t`No job gets these settings yet.`} {state_reason}</>;
   if (state === "ACTIVE") {
     return (
       <Trans>

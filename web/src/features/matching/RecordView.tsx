@@ -9,6 +9,7 @@ import { On } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";
 import { formatGain, formatGainInterval } from "@/lib/format";
 import type { Units } from "@/lib/space";
+import { conditionText } from "@/lib/verdicts";
 import { jobsQuery } from "./api";
 import { FeedbackText } from "./Feedback";
 import styles from "./matching.module.css";
@@ -43,9 +44,18 @@ export function RecordView({ record, units, study, component, jobs }: Props) {
         </Fact>
         <Fact name={t`Study`}>{study}</Fact>
         <Fact name={t`Proven gain`}>
-          <span className={styles.good}>{formatGain(record.gain)}</span>{" "}
+          <span className={record.cause === "approval" ? undefined : styles.good}>{formatGain(record.gain)}</span>{" "}
           <span className={styles.soft}>95 %: {formatGainInterval({ low: record.gain_low, high: record.gain_high })}</span>
         </Fact>
+        {record.conditions.length === 0 ? null : (
+          <Fact name={t`Conditions`}>
+            {record.conditions.map((condition) => (
+              <span key={condition.text} className={styles.part}>
+                {conditionText(condition)}
+              </span>
+            ))}
+          </Fact>
+        )}
         <Fact name={t`Written`}>
           <On at={record.created_at} />
         </Fact>

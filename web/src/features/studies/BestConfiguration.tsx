@@ -5,7 +5,7 @@ import { Card } from "@/components/Card";
 import { ConfigurationTable } from "@/components/Table";
 import type { Analysis, Configuration, Measured, Objective, StudySpec } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { unitsOf } from "@/lib/space";
+import { isSame, unitsOf } from "@/lib/space";
 import styles from "./BestConfiguration.module.css";
 
 // With more rows than this, only the differences from the default are shown at first.
@@ -14,7 +14,9 @@ const MANY = 12;
 /** Compare the best configuration with the default; with several objectives, one of the Pareto set at a time. `actions`: buttons for the chosen one. */
 export function BestConfiguration({ spec, analysis, actions }: { spec: StudySpec; analysis: Analysis; actions?: (best: Measured) => ReactNode }) {
   const [chosen, choose] = useState<number | null>(null);
-  const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? analysis.best[0];
+  // At first the one to which the numbers above it belong.
+  const shown = analysis.best.find(({ params }) => isSame(params, analysis.configuration)) ?? analysis.best[0];
+  const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? shown;
   const title = analysis.best.length > 1 ? t`Best trade-offs` : t`Best configuration`;
   if (best === undefined) {
     return (

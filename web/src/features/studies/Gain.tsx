@@ -3,8 +3,9 @@ import { Trans } from "@lingui/react/macro";
 import { useContext } from "react";
 import { OnPaper } from "@/components/Chart";
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
+import { isSame } from "@/lib/space";
 import { formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
-import { verdictText } from "@/lib/verdicts";
+import { adviceText, changesText, conditionText, verdictText } from "@/lib/verdicts";
 import styles from "./Gain.module.css";
 
 /** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. What it is based on is folded. */
@@ -14,16 +15,18 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
   return (
     <div className={styles.gains}>
       <Verdict analysis={analysis} study={study} />
+      <Conditions analysis={analysis} />
       {analysis.objectives.map((objective) => (
         <Objective
           key={objective.metric}
           objective={objective}
           level={analysis.verdict?.level}
-          isUsable={!breaksConstraint(analysis)}
+          open={openText(analysis)}
           isEstimated={isEstimated(objective, analysis, study.spec.noisy ?? true)}
         />
       ))}
-      {analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
+      <Compared analysis={analysis} />
+      {analysis.verdict?.compared == null && analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
         <p className={styles.basis}>{t`The default is the best so far.`}</p>
       ) : null}
       <details className={styles.known} open={onPaper}>
@@ -45,9 +48,22 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
 
 type Level = NonNullable<Analysis["verdict"]>["level"];
 
-/** Return whether all that the final check compared with the default broke an outcome constraint. */
-function breaksConstraint({ verdict, pareto_verdict: several }: Analysis): boolean {
-  return verdict?.code === "breaks_constraint" || (several?.level === "no measurable gain" && several.gain === null);
+/** Say why there is no gain to show after the final check; null if there is one, or may be. */
+function openText({ verdict, pareto_verdict: several }: Analysis): string | null {
+  if (several?.level === "no measurable gain" && several.gain === null) return t`Breaks a constraint`;
+  if (!verdict?.compared) return null;
+  switch (verdict.code) {
+    case "breaks_constraint":
+      return t`Breaks a constraint`;
+    case "worse":
+      return t`The default is better`;
+    case "fails":
+      return t`The best configuration fails`;
+    case "check_failed":
+      return t`The final check has failed`;
+    default:
+      return t`No measurable gain`;
+  }
 }
 
 /** Return whether an objective's gain is not yet known, but estimated. With several objectives it is before the final check. */
@@ -58,11 +74,12 @@ function isEstimated({ gain_low: low }: ObjectiveProgress, { verdict }: Analysis
 interface ObjectiveProps {
   objective: ObjectiveProgress;
   level: Level | undefined;
-  isUsable: boolean;
+  /** Why there is no gain to show. */
+  open: string | null;
   isEstimated: boolean;
 }
 
-function Objective({ objective, level, isUsable, isEstimated: estimated }: ObjectiveProps) {
+function Objective({ objective, level, open, isEstimated: estimated }: ObjectiveProps) {
   const { metric, goal, gain, gain_low: low, gain_high: high, best, default: start } = objective;
   const unit = unitOf(objective);
   // Several objectives have no level of their own.
@@ -72,8 +89,8 @@ function Objective({ objective, level, isUsable, isEstimated: estimated }: Objec
   return (
     <div className={styles.objective}>
       <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
-      {isOpen || !isUsable ? (
-        <p className={styles.gain}>{isUsable ? t`No measurable gain` : t`Breaks a constraint`}</p>
+      {isOpen || open !== null ? (
+        <p className={styles.gain}>{open ?? t`No measurable gain`}</p>
       ) : (
         <p className={`${styles.gain} ${tone}`}>
           {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
@@ -98,6 +115,35 @@ function Objective({ objective, level, isUsable, isEstimated: estimated }: Objec
 function wordFor(gain: number, estimated: boolean): string {
   if (estimated) return gain > 0 ? t`better, estimated` : t`worse, estimated`;
   return gain > 0 ? t`better` : t`worse`;
+}
+
+/** Show under which conditions the numbers hold, and how a disturbed measurement can be better. */
+function Conditions({ analysis: { verdict } }: { analysis: Analysis }) {
+  if (verdict === null || verdict.conditions.length === 0) return null;
+  return (
+    <ul className={styles.conditions} aria-label={t`Conditions`}>
+      {verdict.conditions.map((condition) => (
+        <li key={condition.text} className={condition.code === "load" || condition.code === "injected" ? styles.warn : undefined}>
+          {conditionText(condition)}
+        </li>
+      ))}
+      {verdict.advice === "" ? null : <li>{adviceText(verdict)}</li>}
+    </ul>
+  );
+}
+
+/** Show the configuration that the final check has compared with the default, and that is not recommended. */
+function Compared({ analysis: { verdict, objectives, default_params: standard } }: { analysis: Analysis }) {
+  const [objective] = objectives;
+  if (!verdict?.compared || objective === undefined) return null;
+  const { configuration, value, runs } = verdict.compared;
+  const changes = changesText(configuration, standard);
+  return (
+    <p className={styles.basis}>
+      {t`The default is recommended.`}{" "}
+      {value === null ? t`Compared with it: ${changes}.` : t`Compared with it: ${changes}, ${formatMetric(value, unitOf(objective))} in ${times(runs)}.`}
+    </p>
+  );
 }
 
 /** Show the interval of the gain, and the noise of single runs. */
@@ -189,7 +235,11 @@ function Expected({ analysis: { recommendation, objectives } }: { analysis: Anal
 
 /** Show how many measurements the numbers are based on. */
 function Basis({ analysis }: { analysis: Analysis }) {
-  if (analysis.best.length > 1) return <p>{t`Each objective shows the trade-off that is best in it.`}</p>;
+  if (analysis.objectives.length > 1) {
+    const shown = analysis.best.find(({ params }) => isSame(params, analysis.configuration));
+    if (shown === undefined) return null;
+    return <p>{t`All numbers belong to one trade-off, that of trial ${shown.numbers[0] ?? 0}: its smallest gain is the largest.`}</p>;
+  }
   if (analysis.default === null) return null;
   const [first] = analysis.best;
   if (first === undefined) return null;

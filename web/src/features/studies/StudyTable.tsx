@@ -6,8 +6,9 @@ import { SortHeader } from "@/components/Table";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, levelText, tunedText, unitOf } from "@/lib/format";
+import { formatGain, formatGainInterval, formatMetric, tunedText, unitOf } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
+import { listedLevelText } from "@/lib/verdicts";
 import styles from "./StudyTable.module.css";
 
 interface Props {
@@ -100,7 +101,7 @@ function Best({ objective }: { objective: SummarisedObjective }) {
 }
 
 function Gain({ objective }: { objective: SummarisedObjective }) {
-  const { gain, level, doubtful, default: start } = objective;
+  const { gain, level, doubtful, rounds, default: start } = objective;
   if (gain === null) return <div className={table.soft}>{start === null ? "—" : t`not defined`}</div>;
   const interval = formatGainInterval(objective);
   return (
@@ -111,8 +112,8 @@ function Gain({ objective }: { objective: SummarisedObjective }) {
           {interval}
         </span>
       )}
-      {level ? <span className={styles.interval}>{levelText(level)}</span> : null}
-      {doubtful ? <span className={styles.interval}>{plural(doubtful, { one: "# doubtful timing", other: "# doubtful timings" })}</span> : null}
+      {level ? <span className={styles.interval}>{listedLevelText(objective)}</span> : null}
+      {doubtful && !rounds ? <span className={styles.interval}>{plural(doubtful, { one: "# doubtful timing", other: "# doubtful timings" })}</span> : null}
     </div>
   );
 }

@@ -36,7 +36,7 @@ export function RecordPage() {
       <div className={pages.head}>
         <div className={pages.title}>
           <h1>{t`Record ${id}`}</h1>
-          <RecordState state={data.state} />
+          <RecordState state={data.state} cause={data.cause} />
           <Link to="/matching">{t`All records`}</Link>
         </div>
         <div className={pages.buttons}>
@@ -45,7 +45,7 @@ export function RecordPage() {
               {t`Audit trail`}
             </Link>
           ) : null}
-          {may("record.change") ? <ChangeRecord record={data} /> : null}
+          {may(data.cause === "approval" ? "record.approve" : "record.change") ? <ChangeRecord record={data} /> : null}
         </div>
       </div>
       <RecordView
