@@ -105,7 +105,7 @@ def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def _of_verdict(verdict: Verdict | None, words: str) -> dict[str, Any]:
-    """Return what a verdict says beside the numbers of its objective. `words`: the context of which it is."""
+    """Return what a verdict says next to the numbers of its objective. `words`: the context of which it is."""
     if verdict is None:
         return {"level": None}
     compared = verdict.compared

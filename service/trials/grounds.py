@@ -24,7 +24,7 @@ _CPU_TIME = Reason(
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What is known of the trials of a recommended configuration and of the default.
+    """The grounds of a verdict: the trials of the recommended configuration and of the default.
 
     `conditions` hold for the numbers, in addition to those of the load. `by_agents`: agents have measured all of them.
     `machines` are the different kinds of machines, where an unknown one is an empty text. `advice` is for a verdict

@@ -58,7 +58,7 @@ const verdict = { level: "proven", code: "better", text: "faster by 20.0 %", gai
 const seconds = { ...objective, metric: "seconds", gain_low: 0.1, gain_high: 0.3 };
 const words = (place: HTMLElement) => place.textContent.replaceAll("\u202f", " ");
 
-it("says beside a proven gain that rounds were disturbed, under which conditions it holds, and what would help", () => {
+it("says next to a proven gain that rounds were disturbed, under which conditions it holds, and what would help", () => {
   const load = { text: "3 of 10 rounds were disturbed: other processes took 50 % of the CPUs", code: "load", values: {} };
   const injected = { text: "under injected contention", code: "injected", values: {} };
   const disturbed = { ...verdict, text: "faster by 20.0 %; 3 of 10 rounds were disturbed", disturbed_rounds: 3, conditions: [load, injected], advice: "CPU time is less affected." };
