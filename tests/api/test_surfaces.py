@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from google.protobuf.message import Message
 
 from service.fleet.components import best_settings
 from service.matching import records
@@ -36,6 +37,7 @@ from tests.factories.domain import refused
 from tests.factories.verdicts import KINDS, LIMIT, MACHINE, make_study, run_to_the_end
 from trimtab import Minimize
 from trimtab import Study as SdkStudy
+from trimtab._gen import matching_pb2, tuning_pb2
 from trimtab._internal.messages.agents import from_best_settings
 from trimtab._internal.messages.matching import from_record
 from trimtab._internal.messages.results import (
@@ -64,6 +66,11 @@ def principal() -> Principal:
     return Principal(Tenant._default_manager.get(slug="default").pk, "administrator", Role.ADMIN)
 
 
+def sent(message: Message, protocol: Any = tuning_pb2) -> Any:
+    """Return a message of the service as the SDK receives it."""
+    return getattr(protocol, type(message).__name__).FromString(message.SerializeToString())
+
+
 class Seen:
     """A study with its analysis, and what the protocol says about it."""
 
@@ -73,8 +80,8 @@ class Seen:
         self.study: Study = selectors.get_study(principal, self.name)
         self.analysis: Analysis = analyse(principal, self.study)
         trials = best_trials(principal, self.study, self.analysis)
-        self.best = converters.best_message(self.study, self.analysis, trials)
-        self.spec = from_spec(converters.study_message(self.study).spec)
+        self.best = sent(converters.best_message(self.study, self.analysis, trials))
+        self.spec = from_spec(sent(converters.study_message(self.study)).spec)
         self.trials = [from_trial(self.spec.space, one) for one in self.best.trials]
         summaries.summarise(principal, self.study.pk)
 
@@ -184,7 +191,7 @@ def test_every_surface_says_what_the_verdict_says(
 
     # The best known settings, over REST and gRPC.
     (known,) = best_settings(principal, seen.study.component)
-    settings = from_best_settings(converters.best_settings_message(known))
+    settings = from_best_settings(sent(converters.best_settings_message(known)))
     assert of_sdk(settings.verdict) == expected
     assert dict(settings.params) == configuration
     (over_rest,) = api.ok("GET", f"/components/{seen.study.component}")["best"]
@@ -237,7 +244,7 @@ def test_records_are_active_only_for_a_gain_without_conditions(principal: Princi
         state = ("WITHDRAWN", "approval") if reason else ("ACTIVE", "")
         assert (record["state"], record["cause"]) == state, kind
         assert reason in record["state_reason"]
-        sdk = from_record(matching_converters.record_message(records.get(principal, record["id"])))
+        sdk = from_record(sent(matching_converters.record_message(records.get(principal, record["id"])), matching_pb2))
         assert (sdk.cause, sdk.conditions) == (record["cause"], tuple(str(one) for one in verdict.conditions))
         # The sweep agrees with what was written at the end of the study.
         summaries.summarise(principal, seen.study.pk)
@@ -279,7 +286,7 @@ def test_trials_that_break_a_limit_are_marked_and_never_lead(
     rows = csv.DictReader(io.StringIO(api.client.get(f"/api/v1/studies/{seen.name}/trials.csv").content.decode()))
     assert {int(row["number"]): [row["breaks"]] for row in rows if row["breaks"]} == breaking
     stored = access.rows(Trial, principal).filter(study_id=seen.study.pk)
-    messages = [from_trial(seen.spec.space, converters.trial_message(seen.name, one)) for one in stored]
+    messages = [from_trial(seen.spec.space, sent(converters.trial_message(seen.name, one))) for one in stored]
     assert {one.number: list(one.breaks) for one in messages if one.breaks} == breaking
     (curve,) = compare(principal, [seen.name]).curves
     assert not {number for number, _ in curve.steps} & breaking.keys()
