@@ -73,6 +73,8 @@ class Trial:
     """Its running time in seconds; None if its agent has not reported it."""
     breaks: tuple[str, ...] = ()
     """The outcome constraints that its metrics break, such as "memory_mb <= 4096"."""
+    round: int | None = None
+    """Its round of the final check, from 1; None for other trials. A round has one run of each configuration."""
 
     def should_prune(self) -> bool:
         """Return whether a pruning policy or a user had stopped the trial when it was read.

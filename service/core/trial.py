@@ -20,6 +20,7 @@ class TrialRecord:
     measurement), "enqueued" (a user requested a measurement) or "earlier" (the configuration of an earlier study).
     `doubtful`: something disturbed its timing. `stale`: it was measured before the system changed. `interference`: what
     its agent measured of other processes. `round`: its round in the final check. `agent` and `node`: where it ran.
+    `reason`: why it has no value, for people.
     """
 
     number: int
@@ -35,6 +36,7 @@ class TrialRecord:
     round: int | None = None
     agent: str = ""
     node: str = ""
+    reason: str = ""
 
     @property
     def is_of_search(self) -> bool:

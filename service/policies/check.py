@@ -24,6 +24,7 @@ from service.policies.check_rounds import (
     Round,
     Turn,
     begun,
+    cause,
     fails,
     failures,
     finished,
@@ -306,7 +307,7 @@ class FinalCheck:
     def _text(self, found: CheckResult, rounds: Sequence[Round], objective: Objective, broken: int) -> str:
         if found.failing:
             failed = f"{failures(rounds, 1)} of {finished(rounds, 1)} runs"
-            return f"no gain to use: in the final check, the best configuration failed in {failed}"
+            return f"no gain to use: in the final check, the best configuration failed in {failed}{cause(rounds, 1)}"
         if not found.known:
             return f"no measurable gain: {self._why_unknown(found, rounds)}"
         if not found.acceptable:
@@ -328,10 +329,11 @@ class FinalCheck:
         if not rounds:
             return "nothing was compared with the default"
         if fails(rounds, 0):
-            return f"the default failed in {failures(rounds, 0)} of {finished(rounds, 0)} runs of the final check"
+            failed = f"{failures(rounds, 0)} of {finished(rounds, 0)} runs"
+            return f"the default failed in {failed} of the final check{cause(rounds, 0)}"
         needed, every = self.rounds(1, 1), max(len(rounds), self.max_trials // 2)
         said = f"{found.rounds} of the {every} rounds of the final check were complete: {needed} are needed"
-        return f"{said}; in the last {MOST_VOID}, an agent or its machine failed" if is_hopeless(rounds) else said
+        return f"{said}; the machine failed the last {MOST_VOID}{cause(rounds)}" if is_hopeless(rounds) else said
 
 
 def _used(rounds: Sequence[Round], sides: int) -> list[int]:

@@ -7,6 +7,7 @@ or a cold first run from favouring one side.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,7 +39,8 @@ class Run:
 
     `waits`: by objective, the part of the run for which its processes waited for a CPU; None if it is unknown, and 0 if
     waiting does not change the objective. `share`: the share of the CPUs that other processes took; None if it is
-    unknown. `machine`: the agent and the node. `broken`: the values break an outcome constraint.
+    unknown. `machine`: the agent and the node. `broken`: the values break an outcome constraint. `reason`: why there
+    are no values, for people.
     """
 
     outcome: Outcome
@@ -47,6 +49,7 @@ class Run:
     share: float | None = None
     machine: str = ""
     broken: bool = False
+    reason: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -100,6 +103,17 @@ def measured(rounds: Sequence[Round], side: int) -> list[Run]:
 def failures(rounds: Sequence[Round], side: int) -> int:
     """Return in how many runs a configuration has failed."""
     return sum(side in one.runs and one.runs[side].outcome is Outcome.UNUSABLE for one in rounds)
+
+
+def cause(rounds: Sequence[Round], side: int | None = None) -> str:
+    """Return the most frequent reason of failed runs as the end of a sentence; empty if none is known.
+
+    `side`: the configuration that has failed; None: those runs that the machine has failed.
+    """
+    runs = [run for one in rounds for place, run in one.runs.items() if side in (None, place)]
+    outcome = Outcome.FAILED if side is None else Outcome.UNUSABLE
+    reasons = Counter(run.reason for run in runs if run.outcome is outcome and run.reason)
+    return f": {reasons.most_common(1)[0][0].rstrip('.')}" if reasons else ""
 
 
 def finished(rounds: Sequence[Round], side: int) -> int:

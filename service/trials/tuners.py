@@ -147,6 +147,7 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
             # A client of an ask/tell study measures on a machine of its own.
             agent=trial.agent or trial.client_id,
             node=trial.node,
+            reason=trial.reason.partition("\n")[0],
         )
         for trial in trials
     ]

@@ -39,7 +39,7 @@ def run_of(problem: Problem, trial: TrialRecord) -> Run:
     outcome = _OUTCOMES.get(trial.state, Outcome.UNUSABLE)
     machine = f"{trial.agent}/{trial.node}"
     if outcome is not Outcome.MEASURED:
-        return Run(outcome, machine=machine)
+        return Run(outcome, machine=machine, reason=trial.reason)
     pairs = zip(problem.signs().tolist(), problem.metrics, strict=True)
     return Run(
         outcome,

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
+from service.api.v1.serializers.trials import TrialSerializer
 from service.fleet import agents, runs
 from service.fleet.grants import Grant
 from service.fleet.models import Agent
+from service.rpc.converters import trial_message
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -121,6 +123,10 @@ def test_a_round_whose_agent_is_gone_is_void(principal: Principal, gone: str) ->
     settle(principal, other, SECOND)
     [next_one] = acquire(principal, 1, SECOND)
     assert round_of(principal, name, next_one) == 2
+    shown = trial(principal, name, next_one.trial)
+    assert (trial_message(name, shown).round, TrialSerializer(shown).data["round"]) == (2, 2)
+    searched = trial(principal, name, 1)
+    assert not trial_message(name, searched).HasField("round")
 
 
 def test_a_failed_run_is_repeated_once_on_its_agent(principal: Principal) -> None:

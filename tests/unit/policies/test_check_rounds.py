@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from service.core.problem import Objective
 from service.policies.check import FinalCheck
 from service.policies.check_rounds import Outcome, Round, Run, Turn, fails, order_of
 
@@ -90,6 +92,19 @@ def test_one_of_several_that_never_works_leaves_the_others_their_rounds() -> Non
     assert sorted(sides(CHECK.turns(worked, 3, 0, 3))) == [0, 1, 2]
     lost = rounds({0: done(), 1: FAILED, 2: FAILED}, sides=3)
     assert [turn.round for turn in CHECK.turns(lost, 3, 0, 3)] == [2, 2, 2]
+
+
+def test_the_verdict_names_the_most_frequent_cause() -> None:
+    killed, slow = replace(UNUSABLE, reason="Exit code 137."), replace(UNUSABLE, reason="It took 10 s.")
+    failing = rounds({0: done(), 1: slow}, *[{0: done(), 1: killed}] * 3)
+    text = CHECK.result(failing, Objective("s", "minimize")).text
+    assert text == ("no gain to use: in the final check, the best configuration failed in 4 of 4 runs: Exit code 137")
+    lost = rounds(*[{0: replace(FAILED, reason="Agent 'a' has stopped sending heartbeats.")}] * 3)
+    text = CHECK.result(lost, Objective("s", "minimize")).text
+    assert text.endswith("; the machine failed the last 3: Agent 'a' has stopped sending heartbeats")
+    default = rounds(*[{0: killed, 1: done()}] * 4)
+    text = CHECK.result(default, Objective("s", "minimize")).text
+    assert text.endswith("the default failed in 4 of 4 runs of the final check: Exit code 137")
 
 
 def test_with_a_default_that_keeps_failing_nothing_is_compared() -> None:

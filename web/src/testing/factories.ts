@@ -15,6 +15,7 @@ export function makeTrial(changes: Partial<Trial> = {}): Trial {
     node: "",
     doubt: "",
     breaks: null,
+    round: null,
     machine: "",
     attempt: 1,
     seconds: null,

@@ -38,6 +38,7 @@ class TrialSerializer(serializers.Serializer[Any]):
         help_text="replicate: a policy repeated the configuration; check: the final check; enqueued: by a user;"
         " earlier: it was among the best of an earlier study.",
     )
+    round = serializers.IntegerField(allow_null=True, help_text="Its round of the final check; null for other trials.")
     client_id = serializers.CharField()
     agent = serializers.CharField()
     node = serializers.CharField(help_text="Node of the last run; empty: it did not run on an agent.")
