@@ -5,8 +5,9 @@ A round of an agent that is gone is void for all of its trials, and a new one be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
@@ -17,15 +18,24 @@ from service.fleet.leases import lease_time
 from service.fleet.models import Agent, Lease
 from service.studies import actions
 from service.studies.change import Work
-from service.studies.models import Study, Trial
+from service.studies.models import Trial
 from service.tenancy import access
-from service.tenancy.principal import Principal
 from service.trials import ending
 from service.trials.topup import top_up
 
 _GONE = Reason("The agent that has begun its round of the final check is gone.", "round_agent_gone")
-# The latest trials among which the node of a round is looked for.
-_MOST_LOOKED = 100
+# An agent that runs no trial of a round that it has begun for so long is busy with other work.
+_PATIENCE = timedelta(minutes=10)
+# The latest trials and leases of a check that are looked at.
+_MOST_LOOKED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """The agent that has begun a round. `idle`: since when it has run no trial of it; None while it runs one."""
+
+    agent: int
+    idle: datetime | None
 
 
 def offered(work: Work, agent: Agent, count: int) -> list[Trial]:
@@ -38,59 +48,79 @@ def offered(work: Work, agent: Agent, count: int) -> list[Trial]:
     if study.final_check is None:
         return actions.waiting_trials(work, count)
     waiting = actions.waiting_trials(work, study.requested_count)
-    if all(trial.round is None for trial in waiting):
+    in_rounds = [trial for trial in waiting if trial.round is not None]
+    if not in_rounds:
         return waiting[:count]
-    owners = _owners(work, [trial for trial in waiting if trial.round is not None])
-    others = {owner for owner in owners.values() if owner is not None and owner != agent.pk}
-    if lost := others - _able(work.principal, study, others, work.time):
-        _void(work, [trial for trial in waiting if trial.round is not None and owners[trial.round] in lost])
+    begun = _begun(work)
+    others = {one.agent for one in begun.values() if one.agent != agent.pk and not _is_idle(work, one)}
+    able = _able(work, others)
+    lost = [trial for trial in in_rounds if _is_lost(work, begun.get(trial.round or 0), agent, able)]
+    if lost:
+        _void(work, lost)
         return offered(work, agent, count) if study.state == StudyState.ACTIVE else []
-    free = [trial for trial in waiting if trial.round is None]
-    return [*_next(work, agent, waiting, owners), *free][:count]
+    return [*_next(work, agent, in_rounds, begun, able), *(one for one in waiting if one.round is None)][:count]
 
 
 def node_for(work: Work, trial: Trial, agent: Agent) -> str:
-    """Return the node on which a trial of a final check should run: that of its round, or of the agent's last trial."""
+    """Return the node on which a trial of a final check should run; empty for any node.
+
+    It is the node of its round. A new round has a node of the agent's earlier ones, unless another round is there.
+    """
     ran = _checks(work).filter(agent=agent.name).exclude(node="").exclude(pk=trial.pk)
     nodes = list(ran.order_by("-number").values_list("round", "node")[:_MOST_LOOKED])
     same = [node for number, node in nodes if number is not None and number == trial.round]
-    return next(iter([*same, *(node for _, node in nodes)]), "")
+    taken = set(_running(work, agent).values_list("node", flat=True))
+    known = [*(node for _, node in nodes), *_nodes(work, agent)]
+    return next(iter([*same, *(node for node in known if node not in taken)]), "")
 
 
-def _next(work: Work, agent: Agent, waiting: Sequence[Trial], owners: dict[int, int | None]) -> list[Trial]:
+def _next(
+    work: Work, agent: Agent, waiting: Sequence[Trial], begun: Mapping[int, _Begun], able: Set[int]
+) -> list[Trial]:
     """Return the trial of a round that the agent may have now, if there is one."""
-    running = _checks(work).filter(state=TrialState.ACTIVE, round__isnull=False)
-    busy = set(running.values_list("round", flat=True))
-    mine = [trial for trial in waiting if trial.round is not None and owners[trial.round] == agent.pk]
+    owners = {number: one.agent for number, one in begun.items()}
+    running = set(_checks(work).filter(state=TrialState.ACTIVE).values_list("round", flat=True))
+    free = [trial for trial in waiting if trial.round not in running]
+    mine = [trial for trial in free if owners.get(trial.round or 0) == agent.pk]
     if mine:
-        return [trial for trial in mine if trial.round not in busy][:1]
-    held = access.rows(Lease, work.principal).filter(
-        agent_id=agent.pk, state=LeaseState.HELD, study_id=work.study.pk, trial__round__isnull=False
-    )
-    new = [trial for trial in waiting if trial.round is not None and owners[trial.round] is None]
-    fresh = [trial for trial in new if trial.round not in busy]
-    return fresh[:1] if fresh and not held.exists() and _may_take_part(work, agent) else []
+        return mine[:1]
+    own = list(_running(work, agent).values_list("node", flat=True))
+    # An agent of a cluster runs rounds on several nodes at once, but must know where each of them is.
+    room = "" not in own and len(own) < max(1, len(_nodes(work, agent)))
+    may = room and len(able) + len(own) < ending.most_agents(work)
+    return [trial for trial in free if trial.round not in begun][:1] if may else []
 
 
-def _may_take_part(work: Work, agent: Agent) -> bool:
-    """Return whether few enough other agents take part in the final check, so that each has enough rounds."""
-    leases = _leases(work).exclude(agent_id=agent.pk)
-    others = set(leases.values_list("agent_id", flat=True))
-    able = _able(work.principal, work.study, others, work.time)
-    return len(able) < ending.most_agents(work)
+def _is_lost(work: Work, begun: _Begun | None, agent: Agent, able: Set[int]) -> bool:
+    """Return whether a round will not go on: its agent cannot take the next trial, or has been busy for too long."""
+    if begun is None or begun.agent == agent.pk:
+        return False
+    return begun.agent not in able or _is_idle(work, begun)
 
 
-def _owners(work: Work, waiting: Sequence[Trial]) -> dict[int, int | None]:
-    """Return the agent that has begun the round of each of these trials; None if no one has."""
-    rounds = {trial.round for trial in waiting if trial.round is not None}
-    leases = _leases(work).filter(trial__round__in=rounds).order_by("granted_at")
+def _is_idle(work: Work, begun: _Begun) -> bool:
+    return begun.idle is not None and begun.idle < work.time - _PATIENCE
+
+
+def _begun(work: Work) -> dict[int, _Begun]:
+    """Return the rounds that have begun, by number."""
+    leases = _leases(work).order_by("-granted_at")
+    values = leases.values_list("trial__round", "agent_id", "state", "settlement", "settled_at", "expires_at")
     # An agent that has given a trial back without a run has not begun the round.
-    begun = {
-        number: agent
-        for number, agent, settlement in leases.values_list("trial__round", "agent_id", "settlement")
+    return {
+        number: _Begun(agent, None if state == LeaseState.HELD else settled or expired)
+        for number, agent, state, settlement, settled, expired in reversed(values[:_MOST_LOOKED])
         if number is not None and (settlement or {}).get("outcome") != "released"
     }
-    return {number: begun.get(number) for number in rounds}
+
+
+def _able(work: Work, agents: Set[int]) -> set[int]:
+    """Return which of these agents can take the next trial of a study."""
+    study = work.study
+    known = access.rows(Agent, work.principal).filter(
+        pk__in=agents, draining=False, last_seen_at__gt=work.time - lease_time()
+    )
+    return {one.pk for one in known if not misfit(one, study.component, study.digest, study.application)}
 
 
 def _void(work: Work, trials: Sequence[Trial]) -> None:
@@ -108,13 +138,18 @@ def _checks(work: Work) -> QuerySet[Trial]:
     )
 
 
+def _running(work: Work, agent: Agent) -> QuerySet[Trial]:
+    """Return the trials of its rounds that an agent runs now."""
+    return _checks(work).filter(agent=agent.name, state=TrialState.ACTIVE, round__isnull=False)
+
+
+def _nodes(work: Work, agent: Agent) -> list[str]:
+    """Return the nodes on which an agent has run trials of the study."""
+    ran = access.rows(Trial, work.principal).filter(study_id=work.study.pk, agent=agent.name).exclude(node="")
+    return sorted(ran.values_list("node", flat=True).distinct())
+
+
 def _leases(work: Work) -> QuerySet[Lease]:
     """Return the leases of the trials of its rounds."""
     trials = _checks(work).filter(round__isnull=False)
     return access.rows(Lease, work.principal).filter(study_id=work.study.pk, trial__in=trials)
-
-
-def _able(principal: Principal, study: Study, agents: set[int], time: datetime) -> set[int]:
-    """Return which of these agents can take the next trial of a study."""
-    known = access.rows(Agent, principal).filter(pk__in=agents, draining=False, last_seen_at__gt=time - lease_time())
-    return {one.pk for one in known if not misfit(one, study.component, study.digest, study.application)}

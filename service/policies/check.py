@@ -48,7 +48,7 @@ _OPTIONS = (
         "max_trials",
         "int",
         20,
-        "Maximum number of trials of the default and of the best configurations together.",
+        "Maximum number of trials of the default and of the best configurations together, in whole rounds.",
         min=8,
         max=10_000,
     ),

@@ -192,7 +192,7 @@ def awaits_best(study: Study) -> bool:
 def rounds_at_once(found: Snapshot) -> int | None:
     """Return how many rounds of the final check may be open at once; None if agents do not run the trials.
 
-    Each agent runs one round at a time.
+    Each agent runs one round at a time on a node.
     """
     parallelism = found.study.parallelism
     return None if parallelism is None else min(parallelism, most_agents(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.db.models.functions import Now
 from service.api.v1.serializers.trials import TrialSerializer
 from service.fleet import agents, runs
 from service.fleet.grants import Grant
-from service.fleet.models import Agent
+from service.fleet.models import Agent, Lease
 from service.rpc.converters import trial_message
 from service.studies.models import Study, Trial
 from service.tenancy import access
@@ -25,19 +26,21 @@ pytestmark = pytest.mark.usefixtures("agent")
 FIRST, SECOND, THIRD = "agent-1", "agent-2", "agent-3"
 
 
-def in_check(principal: Principal, parallelism: int = 2, trials: int = 16, width: float = 1e-3) -> str:
-    """Return a study whose final check has begun. Three agents are online."""
+def in_check(
+    principal: Principal, parallelism: int = 2, trials: int = 16, width: float = 1e-3, nodes: Sequence[str] = ("",)
+) -> str:
+    """Return a study whose final check has begun. Three agents are online, and the first has run on these nodes."""
     for name in (FIRST, SECOND, THIRD):
         register(principal, name)
     spec = with_default(
-        budget={"max_trials": 2},
+        budget={"max_trials": 1 + len(nodes)},
         final_check={"max_trials": trials, "effects": 0, "width": width},
         execution=make_execution(parallelism=parallelism),
     )
     name = create(principal, spec)
-    for _ in range(2):
+    for node in ("", *nodes):
         [grant] = acquire(principal)
-        settle(principal, grant, seconds=10.0 if grant.params["x"] == 0.5 else 8.0)
+        settle(principal, grant, seconds=10.0 if grant.params["x"] == 0.5 else 8.0, node=node)
     assert (get(principal, name).final_check or {})["best"] is not None
     return name
 
@@ -127,6 +130,36 @@ def test_a_round_whose_agent_is_gone_is_void(principal: Principal, gone: str) ->
     assert (trial_message(name, shown).round, TrialSerializer(shown).data["round"]) == (2, 2)
     searched = trial(principal, name, 1)
     assert not trial_message(name, searched).HasField("round")
+
+
+def test_an_agent_that_is_busy_for_long_loses_its_round(principal: Principal) -> None:
+    """It is online, but other studies have all of its slots."""
+    name = in_check(principal, parallelism=1, trials=8)
+    [begun] = acquire(principal)
+    settle(principal, begun)
+    assert acquire(principal, 1, SECOND) == []
+    access.rows(Lease, principal).filter(id=begun.lease).update(settled_at=Now() - timedelta(hours=1))
+    [other] = acquire(principal, 1, SECOND)
+    assert round_of(principal, name, other) == 2
+
+
+def test_an_agent_of_a_cluster_runs_rounds_on_several_nodes(principal: Principal) -> None:
+    name = in_check(principal, parallelism=4, nodes=("n1", "n2", "n3"))
+    [first] = acquire(principal, 4)
+    assert acquire(principal, 4, held=[first]) == [], "the node of the first is not known yet"
+    runs.report_started(principal, agent_id=FIRST, lease=first.lease, node="n1")
+    [second] = acquire(principal, 4, held=[first])
+    assert {round_of(principal, name, one) for one in (first, second)} == {1, 2}
+    assert (first.same_node, second.same_node) == ("n1", "n2")
+    runs.report_started(principal, agent_id=FIRST, lease=second.lease, node="n2")
+    assert acquire(principal, 4, held=[first, second]) == [], "8 rounds are enough for two nodes"
+    settle(principal, first, node="n1")
+    [third] = acquire(principal, 4, held=[second])
+    assert (round_of(principal, name, third), third.same_node) == (round_of(principal, name, first), "n1")
+    settle(principal, third, node="n1")
+    [fourth] = acquire(principal, 4, held=[second])
+    assert (round_of(principal, name, fourth), fourth.same_node) == (3, "n1")
+    assert acquire(principal, 4, SECOND) == []
 
 
 def test_a_failed_run_is_repeated_once_on_its_agent(principal: Principal) -> None:

@@ -19,7 +19,7 @@ from service.studies.specs import forget, spec_of
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
-from service.trials import tuners
+from service.trials import ending, tuners
 from service.trials.ask import ask as ask_trials
 from service.trials.tell import complete_trial, fail_trial, finish
 from service.workers import sweep
@@ -76,6 +76,25 @@ def test_a_gain_that_breaks_a_limit_in_the_check_is_not_proven(principal: Princi
     if broken > 1:
         assert verdict.configuration == spec_of(get(principal, name)).space.default()
         assert verdict.text == f"no gain to use: 4 of {runs} runs of the final check broke an outcome constraint"
+
+
+def test_clients_get_the_runs_of_rounds_as_they_ask(principal: Principal) -> None:
+    """No client waits for another one, and each client is a machine."""
+    spec = with_default(budget={"max_trials": 2}, final_check={"max_trials": 8, "effects": 0})
+    name = create(principal, spec)
+    for trial in ask(principal, name, 2):
+        tell(principal, name, trial, 9.0 if trial.origin == "suggested" else 10.0)
+    given = [
+        ask_trials(principal, name, client_id=f"c{place % 3}", held_trials=range(99)).trials[0] for place in range(8)
+    ]
+    assert [trial.round for trial in given] == [1, 1, 2, 2, 3, 3, 4, 4]
+    fail_trial(principal, name, given[0].number, infeasible=False)
+    with changing(principal, name, "test") as work, tuners.borrowed(work) as (learner, pending):
+        best = (work.study.final_check or {})["best"]
+        rounds = learner.tuner.rounds(best, pending, ending.check_policy(work))
+    assert [one.is_void for one in rounds] == [True, False, False, False]
+    machines = [run.machine for one in rounds for run in one.runs.values()]
+    assert sorted(set(machines)) == ["c0/", "c1/", "c2/"]
 
 
 def test_the_check_waits_for_the_last_of_the_search(principal: Principal) -> None:
