@@ -39,7 +39,7 @@ from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.records import Job, Match, MatchingSettings, Record, RecordState
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEdit, StartedFrom, StudyState
-from trimtab.trial import Measurement, Note, Trial, TrialState
+from trimtab.trial import Interference, Measurement, Note, Trial, TrialState
 
 if TYPE_CHECKING:
     from trimtab.client import Client
@@ -65,6 +65,7 @@ __all__ = [
     "Identity",
     "Infeasible",
     "Int",
+    "Interference",
     "Job",
     "JobMetadata",
     "Match",

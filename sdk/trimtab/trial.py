@@ -38,6 +38,33 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Interference:
+    """The numbers that an agent measured of other processes during a trial. A number is None if it cannot measure it.
+
+    `str(interference)` is a sentence for people.
+    """
+
+    share: float | None = None
+    """The part of the time of the trial's CPUs that other processes took."""
+    wait: float | None = None
+    """The part of the running time in which the trial waited for a CPU because of them."""
+    steal: float | None = None
+    """The part of its CPUs that other virtual machines took."""
+    swapped: float | None = None
+    """The pages that the machine swapped in or out."""
+    memory: float | None = None
+    """The part of the machine's memory that was available before the run."""
+    unaffected: tuple[str, ...] = ()
+    """The metrics that contain no waiting, such as CPU time."""
+
+    def __str__(self) -> str:
+        parts = [] if self.share is None else [f"Other processes took {100 * self.share:.0f} % of the CPUs"]
+        if self.wait is not None:
+            parts.append(f"the run waited {100 * self.wait:.0f} % of its time")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
 class Trial:
     """A trial at the time when it was read. `study` and `number` identify it."""
 
@@ -67,6 +94,8 @@ class Trial:
     """The node of the last attempt; empty if no agent has run it. Several nodes in the cluster's own notation."""
     doubt: str = ""
     """Why the timing may be wrong, such as other processes that used the machine; empty if there is no doubt."""
+    interference: Interference | None = None
+    """The interference that its agent measured; None if no agent has run it, or one of an earlier version."""
     machine: str = ""
     """Processor, kernel and compiler of the machine where it ran; empty if they are unknown."""
     seconds: float | None = None

@@ -490,6 +490,8 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
         set_time(message.finished_at, trial.finished_at)
     if trial.seconds is not None:
         message.elapsed.CopyFrom(duration(trial.seconds))
+    if trial.interference is not None:
+        message.interference.CopyFrom(tuning_pb2.Interference(**trial.interference))
     if trial.round is not None:
         message.round = trial.round
     return message

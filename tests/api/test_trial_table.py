@@ -107,6 +107,20 @@ def test_the_csv_has_a_column_for_each_metric_and_parameter_and_runs_nothing(api
     assert api("GET", "/studies/never/trials.csv")[0] == 404
 
 
+def test_the_interference_and_the_round_of_a_trial_are_shown_and_exported(api: Api, table: str) -> None:
+    measured = {"share": 0.48, "wait": 0.12, "swapped": 3, "unaffected": ["seconds"]}
+    with acting(Tenant._default_manager.get(slug="default").pk):
+        Trial._default_manager.filter(number=2).update(interference=measured, round=4)
+    shown = api.ok("GET", "/studies/s/trials/2")
+    assert (shown["interference"], shown["round"]) == (measured, 4)
+    other = api.ok("GET", "/studies/s/trials/1")
+    assert (other["interference"], other["round"]) == (None, None)
+    written = api.client.get("/api/v1/studies/s/trials.csv").content.decode()
+    first, second, *_ = csv.DictReader(io.StringIO(written))
+    assert (second["share"], second["wait"], second["round"]) == ("0.48", "0.12", "4")
+    assert (first["share"], first["wait"], first["round"]) == ("", "", "")
+
+
 def test_the_json_has_the_spec_and_all_trials(api: Api, table: str) -> None:
     taken = api.ok("GET", "/studies/s/trials.json")
     assert taken["study"] == api.ok("GET", "/studies/s")

@@ -291,3 +291,19 @@ def test_fields_that_are_not_set_are_none_and_others_are_plain() -> None:
     assert trial.metrics == {"s": 1.5}
     note = from_note(pb.Note(trial=4, tags=["b", "a"], attributes={"n": pb.Value(integer=2), "f": pb.Value(flag=True)}))
     assert (note.trial, note.tags, note.attributes, note.changed_at) == (4, ("b", "a"), {"f": True, "n": 2}, None)
+
+
+def test_the_interference_of_a_trial_may_be_absent_and_its_numbers_too() -> None:
+    message = pb.Trial(state=pb.TRIAL_STATE_COMPLETED)
+    found = from_trial([], message)
+    assert (found.interference, found.round) == (None, None)
+    message.interference.share = 0.481
+    message.interference.unaffected.append("cpu")
+    message.round = 3
+    found = from_trial([], message)
+    assert found.interference == trimtab.Interference(share=0.481, unaffected=("cpu",))
+    assert (str(found.interference), found.round) == ("Other processes took 48 % of the CPUs", 3)
+    message.interference.wait = 0.0
+    sentence = "Other processes took 48 % of the CPUs; the run waited 0 % of its time"
+    assert str(from_trial([], message).interference) == sentence
+    assert str(trimtab.Interference()) == ""

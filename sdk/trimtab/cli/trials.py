@@ -174,6 +174,8 @@ def _description(trial: trimtab.Trial) -> dict[str, str]:
         "finished": shown(trial.finished_at or ""),
         "seconds": "" if trial.seconds is None else f"{trial.seconds:.6g}",
         "doubt": trial.doubt,
+        "interference": str(trial.interference or ""),
+        "round": "" if trial.round is None else str(trial.round),
         "machine": trial.machine,
     }
 

@@ -61,6 +61,7 @@ class TrialLogger(ABC):
             "node": trial.node,
             "machine": trial.machine,
             "doubt": trial.doubt,
+            "interference": str(trial.interference or ""),
             "breaks": "; ".join(trial.breaks),
             "url": f"{self._console}/studies/{quote(study.name)}/trials/{trial.number}" if self._console else "",
         }

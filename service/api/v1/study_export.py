@@ -37,6 +37,7 @@ _COLUMNS = (
     "agent",
     "node",
     "doubt",
+    "round",
     "machine",
     "attempt",
     "seconds",
@@ -44,6 +45,8 @@ _COLUMNS = (
     "started_at",
     "finished_at",
 )
+# What is exported of the interference.
+_INTERFERENCE = ("share", "wait")
 # A spreadsheet takes a text that begins with one of these for a formula, also after spaces and in full width.
 _FORMULA = ("=", "+", "-", "@")
 _CONTROL = ("\t", "\r", "\n")
@@ -142,6 +145,7 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
     sheet.writerow(
         [
             *_COLUMNS,
+            *_INTERFERENCE,
             *(f"metric:{name}" for name in metrics),
             *(["breaks"] if problem.outcome_constraints else []),
             *(f"param:{name}" for name in parameters),
@@ -153,6 +157,7 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
         sheet.writerow(
             [
                 *(one.isoformat() if isinstance(one, datetime) else _safe(one) for one in own),
+                *((trial.interference or {}).get(name) for name in _INTERFERENCE),
                 *((trial.metrics or {}).get(name) for name in metrics),
                 *([_safe("; ".join(trial.breaks or ()))] if problem.outcome_constraints else []),
                 *(_safe(trial.params.get(name)) for name in parameters),

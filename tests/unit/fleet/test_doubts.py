@@ -8,6 +8,7 @@ from service.core.interference import Interference
 from service.fleet import components, runs
 from service.planning.create import create_study, update_state
 from service.results import analysis, summaries
+from service.rpc import converters
 from service.studies import selectors
 from service.tenancy.principal import Principal
 from service.trials import tuners
@@ -59,6 +60,9 @@ def test_the_measured_interference_is_kept_with_the_trial(principal: Principal, 
     assert second.interference is None
     (record, _) = tuners.as_seen([first, second])
     assert record.disturbed
+    message = converters.trial_message(name, first)
+    assert (message.interference.share, list(message.interference.unaffected)) == (0.48, ["seconds"])
+    assert not converters.trial_message(name, second).HasField("interference")
 
 
 def test_the_best_known_settings_name_the_machine_of_the_last_trial(principal: Principal, agent: str) -> None:

@@ -14,6 +14,7 @@ export function makeTrial(changes: Partial<Trial> = {}): Trial {
     agent: "",
     node: "",
     doubt: "",
+    interference: null,
     breaks: null,
     round: null,
     machine: "",

@@ -6,7 +6,7 @@ from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.messages.fields import from_message
 from trimtab._internal.messages.values import from_duration, from_params, to_member
 from trimtab.space import Parameter
-from trimtab.trial import Measurement, Note, Trial, TrialState
+from trimtab.trial import Interference, Measurement, Note, Trial, TrialState
 
 _STATES = {state: pb.TrialState.Value(f"TRIAL_STATE_{state}") for state in TrialState}
 _STATES_BACK = {number: state for state, number in _STATES.items()}
@@ -21,6 +21,7 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
         params=from_params(space, message.params),
         measurements=tuple(from_message(Measurement, one) for one in message.measurements),
         seconds=from_duration(message.elapsed) if message.HasField("elapsed") else None,
+        interference=from_message(Interference, message.interference) if message.HasField("interference") else None,
     )
 
 

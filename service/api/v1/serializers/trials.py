@@ -19,6 +19,25 @@ from service.core.lifecycle import LeaseState, TrialState
 from service.core.reasons import data_of
 
 
+class InterferenceSerializer(serializers.Serializer[Any]):
+    """The numbers that an agent measured of other processes during a trial, without those that it cannot measure."""
+
+    share = serializers.FloatField(
+        required=False, help_text="Part of the time of the trial's CPUs that other processes took."
+    )
+    wait = serializers.FloatField(
+        required=False, help_text="Part of the running time in which the trial waited for a CPU because of them."
+    )
+    steal = serializers.FloatField(required=False, help_text="Part of its CPUs that other virtual machines took.")
+    swapped = serializers.FloatField(required=False, help_text="Pages that the machine swapped in or out.")
+    memory = serializers.FloatField(
+        required=False, help_text="Part of the machine's memory that was available before the run."
+    )
+    unaffected = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Metrics that contain no waiting, such as CPU time."
+    )
+
+
 class TrialSerializer(serializers.Serializer[Any]):
     """A trial. Its identity is its study's name and its number."""
 
@@ -43,6 +62,9 @@ class TrialSerializer(serializers.Serializer[Any]):
     agent = serializers.CharField()
     node = serializers.CharField(help_text="Node of the last run; empty: it did not run on an agent.")
     doubt = serializers.CharField(help_text="Why the timing may be wrong; empty if there is no doubt.")
+    interference = InterferenceSerializer(
+        allow_null=True, help_text="Null if no agent has run it, or one of an earlier version."
+    )
     machine = serializers.CharField(help_text="Processor, kernel and compiler; empty if they are unknown.")
     attempt = serializers.IntegerField()
     seconds = serializers.FloatField(

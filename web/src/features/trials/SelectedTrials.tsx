@@ -34,7 +34,8 @@ export function SelectedTrials({ study, trials, mayStop, onClear }: { study: str
 }
 
 /* eslint-disable lingui/no-unlocalized-strings -- names of fields */
-const FIELDS = ["number", "state", "origin", "reason", "agent", "node", "attempt", "seconds", "doubt", "breaks", "started_at", "finished_at"] as const;
+const FIELDS = ["number", "state", "origin", "reason", "agent", "node", "attempt", "seconds", "doubt", "round", "breaks", "started_at", "finished_at"] as const;
+const MEASURED = ["share", "wait"] as const;
 
 /** Return trials as CSV, with a column for each metric and parameter. Numbers are exact. */
 export function csvText(trials: readonly Trial[]): string {
@@ -42,10 +43,11 @@ export function csvText(trials: readonly Trial[]): string {
   const params = [...new Set(trials.flatMap(({ params }) => Object.keys(params)))];
   const rows = trials.map((trial) => [
     ...FIELDS.map((field) => trial[field]),
+    ...MEASURED.map((name) => trial.interference?.[name]),
     ...metrics.map((name) => trial.metrics?.[name]),
     ...params.map((name) => trial.params[name]),
   ]);
-  return [[...FIELDS, ...metrics.map((name) => `metric:${name}`), ...params.map((name) => `param:${name}`)], ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+  return [[...FIELDS, ...MEASURED, ...metrics.map((name) => `metric:${name}`), ...params.map((name) => `param:${name}`)], ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
 function cell(value: string | number | boolean | string[] | null | undefined): string {

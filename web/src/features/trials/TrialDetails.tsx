@@ -7,6 +7,7 @@ import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, un
 import { reasonText } from "@/lib/reasons";
 import { trialQuery, useStopTrial } from "./api";
 import { namesOf } from "./columns";
+import { interferenceText } from "./interference";
 import { unitsOf } from "@/lib/space";
 import styles from "./TrialDetails.module.css";
 
@@ -23,6 +24,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   const detail = useQuery(trialQuery(study, trial.number, trial.revision));
   const stop = useStopTrial(study, trial.number);
   const open = trial.state === "ACTIVE" || trial.state === "REQUESTED";
+  const interference = trial.interference === null ? "" : interferenceText(trial.interference);
   const units = unitsOf(spec.space.parameters);
   return (
     <div className={styles.details}>
@@ -30,6 +32,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
       {trial.breaks === null ? null : <p className={styles.reason}>{t`Breaks a constraint: ${trial.breaks.join("; ")}`}</p>}
       {trial.round === null ? null : <p className={styles.reason}>{t`Round ${trial.round} of the final check`}</p>}
       {trial.doubt === "" ? null : <p className={styles.reason}>{t`The timing is doubtful: ${trial.doubt}.`}</p>}
+      {interference === "" ? null : <p className={styles.reason}>{interference}</p>}
       <div className={styles.columns}>
         <section>
           <h3>{t`Configuration`}</h3>
