@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from tests.factories.browser import NEEDS_BROWSER
 from tests.factories.console import Rest
 from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
+from tests.factories.verdict_studies import make_studies, name_of
 from tests.marks import slow_cases
 from trimtab.cli.quantities import quantity
 
@@ -277,3 +279,41 @@ def test_a_study_that_has_ended_is_checked_and_continued_in_the_console(page: Pa
     assert after["state_reason"] == "All 18 trials of the budget are done."
     verdicts = [before, api("GET", f"/studies/{name}/analysis")["verdict"]]
     assert after["check_count"] == sum(one["trials"] + (one["effects"] or {"trials": 0})["trials"] for one in verdicts)
+
+
+def test_the_console_says_what_has_disturbed_a_gain_and_what_is_not_recommended(
+    page: Page, api: Rest, service: EmbeddedService
+) -> None:
+    make_studies(service, ["proven-disturbed", "worse", "injected", "limits"])
+    gain = page.get_by_role("region", name="Gain over the default")
+    page.goto(f"/studies/{name_of('proven-disturbed')}")
+    expect(gain).to_contain_text(re.compile(r"proven: faster by .*; \d+ of \d+ rounds were disturbed"))
+    expect(gain.get_by_role("list", name="Conditions")).to_contain_text("other processes took 33 % of the CPUs")
+    expect(gain).to_contain_text("give the metric the type cpu_time")
+    page.goto(f"/studies?search={name_of('proven-disturbed')}")
+    row = page.get_by_role("row").filter(has_text=name_of("proven-disturbed"))
+    expect(row).to_contain_text(re.compile(r"proven, \d+ of \d+ rounds were disturbed"))
+
+    page.goto(f"/studies/{name_of('worse')}")
+    expect(gain).to_contain_text("The default is better")
+    expect(gain).to_contain_text("The default is recommended. Compared with it: x 0.")
+    best = page.get_by_role("region", name="Best configuration")
+    expect(best).to_contain_text("0 of 2 parameters differ from the default.")
+
+    page.goto(f"/studies/{name_of('injected')}")
+    expect(gain).to_contain_text("under injected contention")
+    matching = page.get_by_role("region", name="Application matching")
+    expect(matching).to_contain_text("needs approval")
+    expect(matching).to_contain_text("The gain was measured under injected contention.")
+    matching.get_by_role("link", name="Record").click()
+    page.get_by_role("button", name="Approve …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve record").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    (record,) = api("GET", f"/matching/records?study={name_of('injected')}")["records"]
+    assert (record["state"], record["state_reason"]) == ("ACTIVE", "administrator has approved it.")
+
+    page.goto(f"/studies/{name_of('limits')}?tab=trials")
+    trials = api("GET", f"/studies/{name_of('limits')}/trials?page_size=100")["trials"]
+    breaking = [one["number"] for one in trials if one["breaks"]]
+    assert breaking
+    expect(page.get_by_role("row").filter(has_text="breaks a constraint")).to_have_count(len(breaking))

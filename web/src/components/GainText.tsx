@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import type { SummarisedObjective } from "@/lib/api/client";
 import { formatGain, formatGainInterval, levelText } from "@/lib/format";
-import { disturbedText, listedLevelText } from "@/lib/verdicts";
+import { listedLevelText } from "@/lib/verdicts";
 import styles from "./GainText.module.css";
 
 /** Show a gain in words, with the level of its verdict, its interval and what has disturbed it. Only a proven gain is green. */
@@ -24,5 +24,5 @@ function wordsFor(objective: SummarisedObjective): string | null {
   if (level === "no measurable gain") return levelText(level);
   const size = gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`;
   if (level === "not yet known") return t`${levelText(level)}, estimated ${size}`;
-  return level ? `${disturbedText(objective) === null ? levelText(level) : listedLevelText(objective)}: ${size}` : size;
+  return level ? `${listedLevelText(objective)}: ${size}` : size;
 }

@@ -34,8 +34,12 @@ it("is made from its code and numbers in another language", () => {
 it("says in a list what has disturbed the final check", () => {
   expect(disturbedText({ rounds: 10, disturbed_rounds: 0 })).toBeNull();
   expect(disturbedText({ rounds: null, disturbed_rounds: null })).toBeNull();
-  expect(listedLevelText({ level: "proven", rounds: 10, disturbed_rounds: 2 })).toBe("proven, 2 of 10 rounds were disturbed");
-  expect(listedLevelText({ level: "proven", rounds: 10, disturbed_rounds: 0 })).toBe("proven");
+  expect(listedLevelText({ level: "proven", rounds: 10, disturbed_rounds: 2, conditions: [] })).toBe("proven, 2 of 10 rounds were disturbed");
+  const conditions = [
+    { text: "under injected contention", code: "injected", values: {} },
+    { text: "on Xeon", code: "machine", values: {} },
+  ];
+  expect(listedLevelText({ level: "proven", rounds: 10, disturbed_rounds: 0, conditions })).toBe("proven, under injected contention");
 });
 
 it("translates conditions by their codes, and shows the service's words for unknown ones", () => {

@@ -64,9 +64,10 @@ export function disturbedText({ rounds, disturbed_rounds: disturbed }: Pick<Summ
   return t`${disturbed} of ${plural(rounds, { one: "# round was disturbed", other: "# rounds were disturbed" })}`;
 }
 
-/** Name the level of a verdict in a list, with a word on what has disturbed it. */
-export function listedLevelText(objective: Pick<SummarisedObjective, "level" | "rounds" | "disturbed_rounds">): string {
-  return [objective.level ? levelText(objective.level) : null, disturbedText(objective)].filter(Boolean).join(", ");
+/** Name the level of a verdict in a list, with a word on what has disturbed it, and on what was injected. */
+export function listedLevelText(objective: Pick<SummarisedObjective, "level" | "rounds" | "disturbed_rounds" | "conditions">): string {
+  const injected = objective.conditions.filter(({ code }) => code === "injected").map(conditionText);
+  return [objective.level ? levelText(objective.level) : null, disturbedText(objective), ...injected].filter(Boolean).join(", ");
 }
 
 /** Return a condition of a verdict in the language of the console. */

@@ -446,7 +446,7 @@ class SummarisedObjectiveSerializer(ObjectiveSerializer):
     low = serializers.FloatField(allow_null=True, help_text="95 % interval of the gain, from low to high.")
     high = serializers.FloatField(allow_null=True, help_text="Null if the noise is unknown.")
     level = serializers.ChoiceField(
-        LEVELS, allow_null=True, default=None, help_text="Level of the verdict; null with several objectives."
+        LEVELS, allow_null=True, default=None, help_text="Level of the verdict; null before there is one."
     )
     runs = serializers.IntegerField(
         allow_null=True, default=None, help_text="Number of trials that measured the recommended configuration."

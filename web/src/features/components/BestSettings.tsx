@@ -38,7 +38,7 @@ export function BestSettings({ best, space, link }: Props) {
             {one.machine === "" ? "" : `, ${t`on ${one.machine}`}`}
           </p>
           {one.elsewhere ? <p className={styles.elsewhere}>{one.objective.level === "proven" ? t`Proven on another machine` : t`Measured on another machine`}</p> : null}
-          {one.objective.conditions.map((condition) => (
+          {one.objective.conditions.filter(({ code }) => code !== "machine").map((condition) => (
             <p key={condition.text} className={styles.soft}>
               {conditionText(condition)}
             </p>

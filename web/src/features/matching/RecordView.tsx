@@ -43,7 +43,7 @@ export function RecordView({ record, units, study, component, jobs }: Props) {
           {record.application === "" ? "" : ` / ${record.application}`}
         </Fact>
         <Fact name={t`Study`}>{study}</Fact>
-        <Fact name={t`Proven gain`}>
+        <Fact name={record.cause === "approval" ? t`Gain` : t`Proven gain`}>
           <span className={record.cause === "approval" ? undefined : styles.good}>{formatGain(record.gain)}</span>{" "}
           <span className={styles.soft}>95 %: {formatGainInterval({ low: record.gain_low, high: record.gain_high })}</span>
         </Fact>
