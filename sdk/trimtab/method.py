@@ -219,7 +219,8 @@ class ParetoVerdict:
     union of the boxes from zero to the gains of each member. The intervals from `low` to `high`, of the hypervolume and
     of all gains, hold at once with the `confidence` of the check. They are None if no member's gains are known.
     `trials` is the number of trials of the final check. `measured` is the number of trials of the study that were
-    measured, and `doubtful` the number of those whose timing may be wrong.
+    measured, and `doubtful` the number of those whose timing may be wrong. `conditions` say under which circumstances
+    the numbers hold, for example "under injected contention of the file server".
 
     For example, the members that are better than the default in every objective:
 
@@ -236,6 +237,7 @@ class ParetoVerdict:
     measured: int = 0
     doubtful: int = 0
     confidence: float = 0.95
+    conditions: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:

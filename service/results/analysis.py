@@ -25,6 +25,7 @@ from service.core.interference import Interference
 from service.core.lifecycle import StudyState, TrialState
 from service.core.pareto import front
 from service.core.problem import Goal, Objective, Problem
+from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.core.trial import TrialRecord, usual_share
 from service.platform.lru_cache import LruCache
@@ -291,7 +292,7 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
             recommended = found_last
     if recommended is None:
         recommended = _estimated(study, memory)
-    verdict, grounds, pareto_verdict = None, Grounds(), _pareto_verdict(study, memory)
+    verdict, grounds, pareto_verdict = None, Grounds(), _pareto_verdict(principal, study, memory)
     if recommended is None:
         best = [_measured(estimate) for estimate in _best_of(study, memory, stored)]
     else:
@@ -466,12 +467,20 @@ def _checked(study: Study) -> CheckResult | None:
     return checked_of(study) if study.verdict is not None and is_alone else None
 
 
-def _pareto_verdict(study: Study, memory: _Memory) -> ParetoVerdict | None:
+def _pareto_verdict(principal: Principal, study: Study, memory: _Memory) -> ParetoVerdict | None:
     """Return the verdict of the last final check with several objectives that is over."""
     if study.verdict is None:
         return None
     found = stored_verdict(study.verdict, spec_of(study).present)
-    return found and replace(found, measured=len(memory.numbers), doubtful=memory.doubtful)
+    if found is None:
+        return None
+    conditions: tuple[Reason, ...] = ()
+    if found.leading is not None:
+        sides = [found.leading.params, spec_of(study).problem.space.default()]
+        shown = [_summary_of(study, memory, one) for one in sides]
+        runs, default_runs = (() if one is None else one.numbers for one in shown)
+        conditions = grounds_of(principal, study, found.leading.params, runs, default_runs).conditions
+    return replace(found, measured=len(memory.numbers), doubtful=memory.doubtful, conditions=conditions)
 
 
 def _effects(study: Study, recommended: Recommendation) -> Effects | None:

@@ -560,6 +560,7 @@ def _pareto_verdict_message(verdict: ParetoVerdict) -> tuning_pb2.ParetoVerdict:
         measured=verdict.measured,
         doubtful=verdict.doubtful,
         confidence=verdict.confidence,
+        conditions=verdict.conditions,
     )
     _set_known(message, verdict, "gain", "low", "high")
     for one in verdict.members:

@@ -197,7 +197,8 @@ class ParetoVerdict:
     least the confidence of the final check, and so do all intervals of the members' gains at once. All three are None
     if no member's gains are known. PROVEN: at least one member is better than the default in every objective. `trials`
     is the number of trials of the final check, `measured` the number of all trials with a value, and `doubtful` the
-    number of those with a doubtful timing. `confidence` is the level of the intervals.
+    number of those with a doubtful timing. `confidence` is the level of the intervals. `conditions` say under which
+    circumstances the numbers of the leading member hold.
     """
 
     level: Level
@@ -210,6 +211,7 @@ class ParetoVerdict:
     measured: int = 0
     doubtful: int = 0
     confidence: float = 0.95
+    conditions: tuple[Reason, ...] = ()
 
     @property
     def leading(self) -> Member | None:

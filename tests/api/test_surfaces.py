@@ -364,7 +364,13 @@ def test_with_several_objectives_all_numbers_belong_to_one_configuration(
     assert curve.configuration == configuration
     assert curve.objective is not None
     assert (curve.objective["best"], curve.objective["gain"]) == (expected[1][2], expected[1][3])
-    assert f"Verdict: {verdict.text}" in seen.printed(capsys)
+    printed = seen.printed(capsys)
+    assert f"Verdict: {verdict.text}" in printed
+    words = [str(one) for one in verdict.conditions]
+    assert words == ["under injected contention", f"on {MACHINE}"]
+    assert all(f"Condition: {one}" in printed for one in words)
+    assert [one["text"] for one in rest["pareto_verdict"]["conditions"]] == words
+    assert list(from_pareto_verdict(seen.best.pareto_verdict).conditions) == words
 
 
 def warm_start_of(seen: Seen) -> list[Any]:

@@ -112,6 +112,7 @@ def _in_context(params: Mapping[str, Scalar], origin: str, number: int) -> Ran:
 
 _MEMORY = [{"metric": "seconds", "goal": "minimize", "unit": "s"}, {"metric": "memory_mb", "goal": "minimize"}]
 _SIZE = {"name": "size", "type": "categorical", "values": ["small", "large"]}
+_INJECTED = {"injected": [{"text": "contention", "application": "", "parameter": "", "values": []}]}
 KINDS: Mapping[str, Kind] = {
     "proven": Kind(),
     "proven-disturbed": Kind(_huge),
@@ -134,13 +135,11 @@ KINDS: Mapping[str, Kind] = {
         level="no measurable gain",
         code="breaks_constraint",
     ),
-    "injected": Kind(
-        component={"injected": [{"text": "contention", "application": "", "parameter": "", "values": []}]}
-    ),
+    "injected": Kind(component=_INJECTED),
     "machines": Kind(_two_machines),
     "penalties": Kind(_penalised, {"budget": {"max_trials": 12}}),
     "pruned": Kind(_pruned, {"budget": {"max_trials": 12}}),
-    "pareto": Kind(_two_metrics, {"objectives": _MEMORY, "final_check": {"max_trials": 60}}),
+    "pareto": Kind(_two_metrics, {"objectives": _MEMORY, "final_check": {"max_trials": 60}}, _INJECTED),
     "context": Kind(_in_context, {"context": [{"name": "size"}], "budget": {"max_trials": 16}}),
 }
 

@@ -184,6 +184,8 @@ def _print_doubts(verdict: "Verdict | ParetoVerdict") -> None:
 def _print_members(study: "Study", verdict: "ParetoVerdict") -> None:
     """Print the verdict with several objectives, and the gains of the members of the Pareto set."""
     out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
+    for condition in verdict.conditions:
+        out.print(f"Condition: {condition}", markup=False, soft_wrap=True)
     _print_doubts(verdict)
     if not verdict.members:
         return

@@ -262,6 +262,9 @@ class ParetoVerdictSerializer(serializers.Serializer[Any]):
     measured = serializers.IntegerField(help_text="Number of trials of the study that were measured.")
     doubtful = serializers.IntegerField(help_text="Number of them with a doubtful timing, which count less.")
     confidence = serializers.FloatField(help_text="Level of the intervals: 0.95.")
+    conditions = VerdictConditionSerializer(
+        many=True, help_text="Circumstances under which the numbers of the member hold that stands for the study."
+    )
     members = ParetoMemberSerializer(many=True)
 
 

@@ -118,16 +118,17 @@ function wordFor(gain: number, estimated: boolean): string {
 }
 
 /** Show under which conditions the numbers hold, and how a disturbed measurement can be better. */
-function Conditions({ analysis: { verdict } }: { analysis: Analysis }) {
-  if (verdict === null || verdict.conditions.length === 0) return null;
+function Conditions({ analysis: { verdict, pareto_verdict: several } }: { analysis: Analysis }) {
+  const conditions = (verdict ?? several)?.conditions ?? [];
+  if (conditions.length === 0) return null;
   return (
     <ul className={styles.conditions} aria-label={t`Conditions`}>
-      {verdict.conditions.map((condition) => (
+      {conditions.map((condition) => (
         <li key={condition.text} className={condition.code === "load" || condition.code === "injected" ? styles.warn : undefined}>
           {conditionText(condition)}
         </li>
       ))}
-      {verdict.advice === "" ? null : <li>{adviceText(verdict)}</li>}
+      {verdict === null || verdict.advice === "" ? null : <li>{adviceText(verdict)}</li>}
     </ul>
   );
 }

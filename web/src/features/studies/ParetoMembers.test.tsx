@@ -14,6 +14,7 @@ const verdict: NonNullable<Analysis["pareto_verdict"]> = {
   trials: 15,
   measured: 30,
   doubtful: 0,
+  conditions: [],
   confidence: 0.95,
   members: [
     {
