@@ -69,8 +69,9 @@ def node_for(work: Work, trial: Trial, agent: Agent) -> str:
     ran = _checks(work).filter(agent=agent.name).exclude(node="").exclude(pk=trial.pk)
     nodes = list(ran.order_by("-number").values_list("round", "node")[:_MOST_LOOKED])
     same = [node for number, node in nodes if number is not None and number == trial.round]
-    taken = set(_running(work, agent).values_list("node", flat=True))
-    known = [*(node for _, node in nodes), *_nodes(work, agent)]
+    waiting = _checks(work).filter(state__in=actions.OPEN_STATES)
+    taken = _taken(work, set(waiting.values_list("round", flat=True)))
+    known = [*(node for _, node in nodes), *_nodes(work, agent.name)]
     return next(iter([*same, *(node for node in known if node not in taken)]), "")
 
 
@@ -79,14 +80,17 @@ def _next(
 ) -> list[Trial]:
     """Return the trial of a round that the agent may have now, if there is one."""
     owners = {number: one.agent for number, one in begun.items()}
-    running = set(_checks(work).filter(state=TrialState.ACTIVE).values_list("round", flat=True))
-    free = [trial for trial in waiting if trial.round not in running]
+    active = _running(work).values_list("round", "agent", "node")
+    free = [trial for trial in waiting if trial.round not in {number for number, *_ in active}]
     mine = [trial for trial in free if owners.get(trial.round or 0) == agent.pk]
     if mine:
         return mine[:1]
-    own = list(_running(work, agent).values_list("node", flat=True))
-    # An agent of a cluster runs rounds on several nodes at once, but must know where each of them is.
-    room = "" not in own and len(own) < max(1, len(_nodes(work, agent)))
+    # Rounds on one node would disturb each other, also those of two agents there. An agent of a cluster runs rounds on
+    # several nodes at once, but must know where each of them is.
+    own = [node for _, name, node in active if name == agent.name]
+    nodes = _nodes(work, agent.name)
+    taken = _taken(work, {trial.round for trial in waiting} | {number for number, *_ in active})
+    room = "" not in own and (bool(set(nodes) - taken) if nodes else not own)
     may = room and len(able) + len(own) < ending.most_agents(work)
     return [trial for trial in free if trial.round not in begun][:1] if may else []
 
@@ -138,14 +142,22 @@ def _checks(work: Work) -> QuerySet[Trial]:
     )
 
 
-def _running(work: Work, agent: Agent) -> QuerySet[Trial]:
-    """Return the trials of its rounds that an agent runs now."""
-    return _checks(work).filter(agent=agent.name, state=TrialState.ACTIVE, round__isnull=False)
+def _running(work: Work) -> QuerySet[Trial]:
+    """Return the trials of its rounds that run now."""
+    return _checks(work).filter(state=TrialState.ACTIVE, round__isnull=False)
 
 
-def _nodes(work: Work, agent: Agent) -> list[str]:
+def _taken(work: Work, rounds: Set[int | None]) -> set[str]:
+    """Return the nodes of these rounds. An agent that has just got a trial is on its only node, if it has only one."""
+    ran = _checks(work).filter(round__in=[one for one in rounds if one is not None])
+    places = set(ran.values_list("agent", "node"))
+    starting = [_nodes(work, agent) for agent, node in places if agent and not node]
+    return {node for _, node in places if node} | {nodes[0] for nodes in starting if len(nodes) == 1}
+
+
+def _nodes(work: Work, agent: str) -> list[str]:
     """Return the nodes on which an agent has run trials of the study."""
-    ran = access.rows(Trial, work.principal).filter(study_id=work.study.pk, agent=agent.name).exclude(node="")
+    ran = access.rows(Trial, work.principal).filter(study_id=work.study.pk, agent=agent).exclude(node="")
     return sorted(ran.values_list("node", flat=True).distinct())
 
 

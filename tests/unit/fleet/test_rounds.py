@@ -162,6 +162,21 @@ def test_an_agent_of_a_cluster_runs_rounds_on_several_nodes(principal: Principal
     assert acquire(principal, 4, SECOND) == []
 
 
+def test_two_agents_on_one_node_do_not_run_rounds_at_once(principal: Principal) -> None:
+    name = in_check(principal, parallelism=2, nodes=("n1",))
+    access.rows(Trial, principal).filter(study__name=name, number=1).update(agent=SECOND, node="n1")
+    [first] = acquire(principal)
+    runs.report_started(principal, agent_id=FIRST, lease=first.lease, node="n1")
+    assert acquire(principal, 1, SECOND) == []
+    settle(principal, first, node="n1")
+    assert acquire(principal, 1, SECOND) == []
+    [last] = acquire(principal)
+    settle(principal, last, node="n1")
+    [other] = acquire(principal, 1, SECOND)
+    assert round_of(principal, name, other) == 2
+    assert acquire(principal) == []
+
+
 def test_a_failed_run_is_repeated_once_on_its_agent(principal: Principal) -> None:
     name = in_check(principal, parallelism=1)
     [begun] = acquire(principal)
