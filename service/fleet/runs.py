@@ -12,12 +12,12 @@ from service.core.errors import Conflict, InvalidInput, JsonValue
 from service.core.interference import Interference
 from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.core.reasons import Reason
-from service.fleet import agents
+from service.fleet import agents, failures
 from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
 from service.fleet.models import Lease
 from service.studies import actions
 from service.studies.change import Work, changing
-from service.studies.models import Measurement, Trial
+from service.studies.models import Measurement
 from service.studies.models.trial import DOUBT_LENGTH, MACHINE_LENGTH, NODE_LENGTH
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -153,8 +153,11 @@ def settle(
             "reason": reason,
             "elapsed_seconds": elapsed_seconds,
         }
+        if outcome == "failed" and isinstance(reason, Reason):
+            settlement["code"] = reason.code
         if held.state == LeaseState.SETTLED:
-            if held.settlement == settlement:
+            # A process of an earlier version has stored no code.
+            if settlement | (held.settlement or {}) == settlement:
                 return
             raise Conflict("lease_already_settled", f"Lease {lease} was settled as {_outcome(held)}.")
         work.revise()
@@ -174,7 +177,7 @@ def settle(
             trial.doubt = plain(doubt, DOUBT_LENGTH)
             trial.interference = _interference(work, interference)
             trial.machine = plain(machine, MACHINE_LENGTH)
-            _apply(work, trial, outcome, measured, reason)
+            _apply(work, held, outcome, measured, reason)
         elif trial.attempt == held.attempt and trial.node != held.node:
             trial.node = held.node
             actions.touch_trial(work, trial, "node")
@@ -225,11 +228,14 @@ def _take_back(work: Work, lease: Lease, outcome: Outcome) -> None:
     return_trial(work, lease)
 
 
-def _apply(work: Work, trial: Trial, outcome: Outcome, measured: Mapping[str, float], reason: str) -> None:
+def _apply(work: Work, lease: Lease, outcome: Outcome, measured: Mapping[str, float], reason: str) -> None:
+    trial = lease.trial
     if outcome == "completed":
         tell.finish(work, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
     elif outcome == "infeasible":
         tell.finish(work, trial, TrialState.INFEASIBLE, reason=reason)
+    elif outcome == "failed" and failures.shows_the_configuration(work, lease):
+        tell.finish(work, trial, TrialState.INFEASIBLE, reason=failures.explained(reason))
     else:
         # A trial that was given back without a run costs no attempt; a failure or an agent's cancellation costs one.
         tell.try_again(work, trial, reason, counted=outcome != "released")

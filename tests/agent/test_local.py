@@ -400,6 +400,51 @@ async def test_out_of_memory_is_the_configurations_fault(
     runner.close()
 
 
+def test_a_limit_above_the_trial_explains_why_it_was_killed(
+    grouped: None, job: Callable[..., tuple[Path, JobSpec]]
+) -> None:
+    """As in a container or a Slurm job, whose limit the agent has not set. The kernel kills the trial there."""
+    folder, spec = job("a", sys.executable, "-c", EAT, "200")
+    (folder / "spec.json").write_text(spec.to_json())
+    group = Cgroups(96 * MIB).make()
+    code = (
+        "import sys; from trimtab_agent.supervisor import cgroup, process, supervise; "
+        "from trimtab_agent.signals import Signals; cgroup.enter(sys.argv[1]); process.adopt_orphans(); "
+        "signals = Signals(); signals.follow(sys.argv[2] + '/cancel'); "
+        "made = supervise.Supervisor(sys.argv[2], supervise.read_spec(sys.argv[2]), signals).run(); "
+        "print(made['outcome'], made['reason_code'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, group, folder], capture_output=True, text=True, check=False)
+    cgroup.remove(group)
+    assert done.stdout.split() == ["infeasible", "out_of_memory"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"proc/self/cgroup": "0::/a/job_1/step\n", "sys/fs/cgroup/a/job_1/memory.max": "1000\n"}, (2, 1000)),
+        ({"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, (0, 0)),
+        (
+            {
+                "proc/self/cgroup": "4:memory:/a\n0::/\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{1 << 63}\n",
+                "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "2000\n",
+            },
+            (1, 2000),
+        ),
+        ({"proc/self/cgroup": "0::/\n"}, (0, 0)),
+    ],
+)
+def test_the_limit_of_memory_is_that_of_the_nearest_group(
+    tmp_path: Path, files: dict[str, str], found: tuple[int, int]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    groups, limit = cgroup.memory_limit(str(tmp_path))
+    assert (len(groups), limit) == found
+
+
 async def test_a_limit_goes_with_the_trial_when_its_agent_is_gone(
     grouped: None, job: Callable[..., tuple[Path, JobSpec]]
 ) -> None:

@@ -8,6 +8,11 @@ from contextlib import suppress
 
 # Files that count the processes killed for lack of memory, in version 2 and in version 1.
 _COUNTERS = ("memory.events", "memory.oom_control")
+# The hierarchies that limit memory, in version 2 and in version 1: the controller that /proc/self/cgroup names, the
+# mount, and the file with the limit.
+_MEMORY = (("", "/sys/fs/cgroup", "memory.max"), ("memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes"))
+# Version 1 writes "no limit" as a number that is above every memory.
+_NO_LIMIT = 1 << 60
 # Files that list the threads in a group, in version 2 and in version 1.
 _THREADS = ("cgroup.threads", "tasks")
 # Where the hierarchies that count CPU time are mounted, in versions 2 and 1.
@@ -81,6 +86,34 @@ def memory_kills(group: str) -> int:
                 word, _, count = line.partition(" ")
                 if word == "oom_kill":
                     return int(count)
+    return 0
+
+
+def memory_limit(place: str = "/") -> tuple[list[str], int]:
+    """Return the groups of this process up to the one that limits its memory, and the limit in bytes; none and 0 if
+    there is no limit."""
+    with open(os.path.join(place, "proc/self/cgroup"), encoding="utf-8") as file:
+        lines = [line.strip().split(":", 2) for line in file]
+    own = {name: path for _, names, path in lines for name in names.split(",")}
+    for controller, mount, limit in _MEMORY:
+        if controller not in own:
+            continue
+        groups = []
+        folder = own[controller].rstrip("/")
+        while True:
+            groups.append(os.path.join(place, mount.strip("/") + folder))
+            if bound := _limit(os.path.join(groups[-1], limit)):
+                return groups, bound
+            if not folder:
+                break
+            folder = os.path.dirname(folder).rstrip("/")
+    return [], 0
+
+
+def _limit(file: str) -> int:
+    with suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
+        bound = int(opened.read())
+        return bound if bound < _NO_LIMIT else 0
     return 0
 
 

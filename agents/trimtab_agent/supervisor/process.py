@@ -45,6 +45,11 @@ class Ended:
         self.seconds = seconds
         self.timed_out = timed_out
 
+    @property
+    def killed(self) -> bool:
+        """True if SIGKILL has ended the command or, as a shell reports it, the last program of a script."""
+        return self.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+
     def reported(self) -> str:
         """Return the result as text."""
         if self.code >= 0:

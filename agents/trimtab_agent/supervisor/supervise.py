@@ -244,6 +244,7 @@ class Supervisor:
                 most = f"{build['timeout']:g}"
                 text = self._with_output(f"build: did not end within {most} s")
                 raise TrialOverError("infeasible", text, "build_too_slow", seconds=most)
+            self._expect_not_killed("build", ended)
             if ended.code != 0:
                 outcome = "failed" if ended.code in self.spec["failed_exit_codes"] else "infeasible"
                 text = self._with_output(f"build: {argv[0]} {ended.reported()}")
@@ -315,10 +316,17 @@ class Supervisor:
         if ended.code in spec["failed_exit_codes"]:
             text = self._with_output(f"ended with exit code {ended.code}, which `exit_codes: failed` lists")
             raise TrialOverError("failed", text, "listed_exit_code", exit_code=ended.code)
+        self._expect_not_killed("command", ended)
         if ended.code != 0:
             text = self._with_output(ended.reported())
             raise TrialOverError("infeasible", text, "application_failed", exit_code=ended.code)
         return ended
+
+    def _expect_not_killed(self, step: str, ended: process.Ended) -> None:
+        """Check that nobody has killed the command: time and memory limits of the trial were checked before."""
+        if ended.killed:
+            text = f"{step}: {ended.reported()}, and no limit of the trial explains it: somebody or the kernel did it"
+            raise TrialOverError("failed", self._with_output(text), "killed", step=step)
 
     def _told(self, began: float) -> "Streams | None":
         """Return the reader of measurements for the first run of a trial; later runs would repeat the steps."""
@@ -361,8 +369,10 @@ class Supervisor:
         if reported:
             for sink, name in zip(sinks, self.streams, strict=True):
                 sink += filter(None, [reported.sources.get(name)])
-        group = self.spec["cgroup"]
-        killed = cgroup.memory_kills(group) if group else 0
+        own = self.spec["memory_limit"]
+        # A limit of the agent or of a job may also end other trials, so that it counts only if the command was killed.
+        groups, limit = ([self.spec["cgroup"]], own) if own else cgroup.memory_limit()
+        killed = sum(map(cgroup.memory_kills, groups))
         began = time.time()
         try:
             ended = process.run(
@@ -385,11 +395,11 @@ class Supervisor:
             self._note_step(step, began)
         if self.signals.stopped:
             raise TrialOverError("cancelled", "cancelled")
-        if group and cgroup.memory_kills(group) > killed:
-            limit = self.spec["memory_limit"] >> 20
-            reason = f"{step}: out of memory: it needs more than {limit} MiB, the limit of a trial on this agent"
+        if (own or ended.killed) and sum(map(cgroup.memory_kills, groups)) > killed:
+            most = limit >> 20
+            reason = f"{step}: out of memory: it needs more than {most} MiB, the limit of a trial on this agent"
             text = self._with_output(reason)
-            raise TrialOverError("infeasible", text, "out_of_memory", step=step, mebibytes=limit)
+            raise TrialOverError("infeasible", text, "out_of_memory", step=step, mebibytes=most)
         return ended
 
     def _note_step(self, step: str, began: float) -> None:

@@ -67,6 +67,13 @@ async def test_a_completed_trial_has_its_metrics_and_node(runner: Runner, nodes:
     [
         ("echo why >&2; exit 3", Outcome.INFEASIBLE, "ended with exit code 3\nwhy"),
         ("kill -SEGV $$", Outcome.INFEASIBLE, "was ended by SIGSEGV"),
+        # Nothing of the trial explains it, so it may be somebody, or a machine without memory.
+        (
+            "echo why; kill -KILL $$",
+            Outcome.FAILED,
+            "command: was ended by SIGKILL, and no limit of the trial explains",
+        ),
+        ("sh -c 'kill -KILL $$'; exit $?", Outcome.FAILED, "ended with exit code 137, and no limit of the trial"),
         ("echo worn out; exit 75", Outcome.FAILED, "exit code 75, which `exit_codes: failed` lists\nworn out"),
     ],
 )

@@ -70,6 +70,12 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return t`The application ${ending(values.exit_code)}.`;
     case "listed_exit_code":
       return t`The application ended with exit code ${word("exit_code")}, by which the component reports a fault of the machine.`;
+    case "killed":
+      return t`A process of the trial was killed, and no limit of the trial explains it.`;
+    case "failed_again": {
+      const cause = reasonText(values.reason as string, values.cause as ReasonData | null);
+      return t`Failed ${number("failures")} times, on machines where other configurations work: ${cause}`;
+    }
     case "application_too_slow":
       return t`The application did not end within ${word("seconds")} s.`;
     case "build_failed":
