@@ -276,7 +276,7 @@ def test_the_waiting_of_threads_that_have_ended_is_kept_and_that_of_unseen_ones_
     watched = waiting.Waiting()
     assert watched.seconds(0.0, 1.0) is None
     threads(monkeypatch, tmp_path, (1.0, 0.5), (2.0, 1.0))
-    assert 0 < watched.look() <= waiting.SHORTEST_PAUSE, "a look before its time reads nothing"
+    assert 0 < watched.look() <= waiting.FIRST_SEARCH, "a look before its time reads nothing"
     assert watched.seconds(3.0, 10.0) is None
     watched.look(True)
     assert watched.seconds(3.0, 10.0) == pytest.approx(1.5)
