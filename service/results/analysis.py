@@ -24,6 +24,7 @@ from service.core.estimates import Estimate
 from service.core.interference import Interference
 from service.core.lifecycle import StudyState, TrialState
 from service.core.pareto import front
+from service.core.penalties import penalised
 from service.core.problem import Goal, Objective, Problem
 from service.core.reasons import Reason
 from service.core.space import Configuration
@@ -125,6 +126,8 @@ class Analysis:
     # The table of recommendations of a study with a context.
     contexts: Sequence[ContextRow] = ()
     grounds: Grounds = field(default_factory=Grounds)
+    # The numbers of the trials with a penalty in place of a measurement (`core/penalties.py`).
+    penalties: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -328,6 +331,7 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
         pareto_verdict=pareto_verdict,
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
+        penalties=sorted(penalised(problem, [trial for trials in memory.completed.values() for trial in trials])),
     )
 
 
@@ -417,6 +421,7 @@ def _summarise_contexts(
         pareto_verdict=None,
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
+        penalties=sorted(penalised(problem, [trial for trials in memory.completed.values() for trial in trials])),
         contexts=rows,
     )
 

@@ -299,6 +299,16 @@ def test_trials_that_break_a_limit_are_marked_and_never_lead(
     assert f"Condition: keeps {LIMIT} in {kept} of {runs} runs" in seen.printed(capsys)
 
 
+def test_penalties_are_named_and_no_measurements(principal: Principal, api: Api) -> None:
+    seen = Seen(principal, "penalties")
+    trials = api.ok("GET", f"/studies/{seen.name}/trials?page_size=100")["trials"]
+    penalties = [one["number"] for one in trials if one["metrics"]["seconds"] == 1e9]
+    assert len(penalties) > 1
+    assert api.ok("GET", f"/studies/{seen.name}/analysis")["penalties"] == penalties
+    assert seen.verdict.default is not None
+    assert 7 < seen.verdict.value < seen.verdict.default < 11
+
+
 def test_each_row_of_a_table_has_its_own_settings_default_and_gain(
     principal: Principal, api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:

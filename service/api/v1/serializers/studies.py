@@ -309,6 +309,10 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     contexts = ContextRowSerializer(
         many=True, help_text="Table of recommendations of a study with a context; empty for other studies."
     )
+    penalties = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Numbers of the trials with a penalty, such as 1e9 s, in place of a measurement.",
+    )
     configurations = serializers.IntegerField(help_text="Number of different configurations that were measured.")
     space_size = serializers.FloatField(
         allow_null=True,

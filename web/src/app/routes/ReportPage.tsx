@@ -97,6 +97,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
           study={{ ...study, spec: { ...spec, objectives: [objective] } }}
           trials={trials}
           objectives={analysis?.objectives}
+          penalties={analysis?.penalties}
           onPick={() => undefined}
           {...(spec.objectives.length > 1 ? { title: t`Trajectory of ${objective.metric}` } : {})}
         />

@@ -27,6 +27,8 @@ interface Props {
   onPick: (trial: number) => void;
   /** Numbers of the trials that measured the recommended configuration. */
   best?: ReadonlySet<number>;
+  /** Numbers of the trials with a penalty in place of a measurement. */
+  penalties?: readonly number[] | undefined;
   /** The default configuration. The tooltip names the parameters that differ from it first. */
   standardParams?: Configuration | undefined;
   /** Numbers of the trials that are drawn; null: all. */
@@ -42,7 +44,7 @@ interface Props {
 const NONE: ReadonlySet<number> = new Set();
 
 /** Plot each trial's value, the best so far and the trials without a value; or the values of configurations over their replicates. */
-export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE, standardParams, drawn = null, view = {}, onView, onRange, title = t`Trajectory` }: Props) {
+export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE, penalties, standardParams, drawn = null, view = {}, onView, onRange, title = t`Trajectory` }: Props) {
   const { spec } = study;
   // eslint-disable-next-line lingui/no-unlocalized-strings -- choices
   const { show = "trials", across = "number", scale = "value" } = view;
@@ -101,6 +103,7 @@ export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE
         trials={trials}
         drawn={drawn}
         best={best}
+        penalties={penalties}
         objective={objective}
         space={study}
         log={scale === "log"}
@@ -120,6 +123,7 @@ interface PlotProps {
   trials: Trial[];
   drawn: ReadonlySet<number> | null;
   best: ReadonlySet<number>;
+  penalties: readonly number[] | undefined;
   objective: StudySpec["objectives"][number];
   space: Study;
   log: boolean;
@@ -129,12 +133,12 @@ interface PlotProps {
   onRange: ((first: number, last: number) => void) | undefined;
 }
 
-function Plot({ name, aggregated, across, trials, drawn, best, objective, space, log, standard, standardParams, onPick, onRange }: PlotProps) {
+function Plot({ name, aggregated, across, trials, drawn, best, penalties, objective, space, log, standard, standardParams, onPick, onRange }: PlotProps) {
   const { spec, removed, imputed } = space;
   const groups = useMemo(() => (aggregated ? aggregate(trials, [objective]) : null), [aggregated, trials, objective]);
   const data = useMemo(
-    () => trajectory(groups === null ? trials : asTrials(groups, trials), objective, { across, best, drawn, space: { spec, removed, imputed } }),
-    [groups, trials, objective, across, best, drawn, spec, removed, imputed],
+    () => trajectory(groups === null ? trials : asTrials(groups, trials), objective, { across, best, penalties: new Set(penalties), drawn, space: { spec, removed, imputed } }),
+    [groups, trials, objective, across, best, penalties, drawn, spec, removed, imputed],
   );
   const byNumber = useMemo(() => new Map(trials.map((trial) => [trial.number, trial])), [trials]);
   const unit = unitOf(objective);
@@ -163,13 +167,13 @@ function Plot({ name, aggregated, across, trials, drawn, best, objective, space,
     },
     [onPick],
   );
-  if (valuedOf(data).length + data.infeasible.length + data.failed.length === 0) {
+  if (valuedOf(data).length + data.penalised.length + data.infeasible.length + data.failed.length === 0) {
     return <p className={styles.none}>{t`The plot appears when the first trial has ended.`}</p>;
   }
   return (
     <>
       {log && !positive ? <p className={styles.note}>{t`A log scale cannot show values of zero or below. The scale is linear.`}</p> : null}
-      {drawn === null ? null : <SampleNote drawn={valuedOf(data).length + data.infeasible.length + data.failed.length} study={space} zooms={onRange !== undefined} />}
+      {drawn === null ? null : <SampleNote drawn={valuedOf(data).length + data.penalised.length + data.infeasible.length + data.failed.length} study={space} zooms={onRange !== undefined} />}
       <Marks data={data} aggregated={aggregated} counted={drawn === null} />
       <Chart name={name} label={describe(data, objective.metric, unit, standard, aggregated)} height={380} option={option} onPick={pick} onRange={onRange} />
     </>
@@ -239,6 +243,7 @@ function Marks({ data, aggregated, counted }: { data: Trajectory; aggregated: bo
     [data.best.length > 0, styles.best, aggregated ? t`best median so far` : t`best single run so far`],
     [data.checks.length > 0, styles.check, t`final check`],
     [data.pruned.length > 0, styles.pruned, t`pruned, last value`],
+    [data.penalised.length > 0, styles.penalised, `${t`penalty`}${count(data.penalised)}`],
     [data.infeasible.length > 0, styles.infeasible, `${t`infeasible`}${count(data.infeasible)}`],
     [data.failed.length > 0, styles.failed, `${t`failed`}${count(data.failed)}`],
   ];
@@ -270,6 +275,7 @@ function describe(data: Trajectory, metric: string, unit: string, standard: numb
   }
   if (standard !== null) parts.push(t`the default is ${formatMetric(standard, unit)}`);
   if (data.breaking.length > 0) parts.push(t`${formatNumber(data.breaking.length)} break a constraint`);
+  if (data.penalised.length > 0) parts.push(plural(data.penalised.length, { one: "# penalty", other: "# penalties" }));
   if (data.infeasible.length > 0) parts.push(t`${formatNumber(data.infeasible.length)} infeasible`);
   if (data.failed.length > 0) parts.push(t`${formatNumber(data.failed.length)} failed`);
   return `${parts.join("; ")}.`;

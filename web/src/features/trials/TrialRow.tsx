@@ -20,6 +20,8 @@ interface Props {
   link: (number: number, text: string) => ReactNode;
   standard: Configuration | undefined;
   isBest: boolean;
+  /** A penalty stands in place of a measurement. */
+  isPenalised: boolean;
   columns: number;
   open: boolean;
   onOpen: (trial: number | null) => void;
@@ -28,7 +30,7 @@ interface Props {
 }
 
 /** One trial of the table. It opens to show the details of the trial. */
-export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, isBest, columns, open, onOpen, selected, onSelect }: Props) {
+export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, isBest, isPenalised, columns, open, onOpen, selected, onSelect }: Props) {
   const id = useId();
   const row = useRef<HTMLTableRowElement>(null);
   useEffect(() => {
@@ -66,7 +68,7 @@ export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, i
           {trial.origin === "suggested" ? null : <span className={styles.origin}>{originText(trial.origin)}</span>}
         </td>
         {shown.map((column) => (
-          <Fragment key={column}>{cell(column, trial, spec, standard)}</Fragment>
+          <Fragment key={column}>{cell(column, trial, spec, standard, isPenalised)}</Fragment>
         ))}
       </tr>
       {open ? (
@@ -80,11 +82,18 @@ export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, i
   );
 }
 
-function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configuration | undefined): ReactNode {
+function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configuration | undefined, isPenalised: boolean): ReactNode {
   if (column.startsWith("metric:")) {
     const metric = column.slice(7);
     const value = trial.metrics?.[metric];
     const objective = spec.objectives.find((objective) => objective.metric === metric) ?? { metric };
+    if (isPenalised && spec.objectives.some((one) => one.metric === metric)) {
+      return (
+        <td className={styles.number} title={value === undefined ? "" : formatMetric(value, unitOf(objective))}>
+          {t`penalty`}
+        </td>
+      );
+    }
     return <td className={styles.number}>{value === undefined ? "—" : formatMetric(value, unitOf(objective))}</td>;
   }
   if (column.startsWith("param:")) {

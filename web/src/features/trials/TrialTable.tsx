@@ -39,6 +39,8 @@ interface Props {
   standard: Configuration | undefined;
   /** Numbers of the trials that measured the best configuration. */
   best: ReadonlySet<number>;
+  /** Numbers of the trials with a penalty in place of a measurement. */
+  penalties: ReadonlySet<number>;
   opened: number | null;
   onOpen: (trial: number | null) => void;
   search: TableSearch;
@@ -48,7 +50,7 @@ interface Props {
 }
 
 /** A table of all trials, in pages. A row opens to show the details of its trial. */
-export function TrialTable({ study, trials, standard, best, opened, onOpen, search, onSearch, mayStop, link }: Props) {
+export function TrialTable({ study, trials, standard, best, penalties, opened, onOpen, search, onSearch, mayStop, link }: Props) {
   const { spec, name } = study;
   const { sort = NEWEST, reason, page = 1 } = search;
   const state = STATES.find((one) => one === search.state) ?? "";
@@ -180,6 +182,7 @@ export function TrialTable({ study, trials, standard, best, opened, onOpen, sear
                   link={link}
                   standard={standard}
                   isBest={best.has(trial.number)}
+                  isPenalised={penalties.has(trial.number)}
                   columns={chosen.length + 4}
                   open={opened === trial.number}
                   onOpen={onOpen}

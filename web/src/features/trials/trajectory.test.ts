@@ -30,6 +30,7 @@ it("follows the best completed trial, never a bound, up to the last trial", () =
       [8, 3, 5],
     ],
     pruned: [[4, 1, 4]],
+    penalised: [],
     infeasible: [[2, 0, 2]],
     failed: [[6, 0, 6]],
     checks: [],
@@ -92,6 +93,17 @@ it("never steps on a trial that breaks an outcome constraint, and marks it even 
     [1, 5, 1],
     [3, 4, 3],
     [4, 4, 3],
+  ]);
+});
+
+it("gives penalties no place on the vertical axis", () => {
+  const measured = [5, 1e9, 4].map((t, index) => makeTrial({ number: index + 1, metrics: { t } }));
+  const found = trajectory(measured, { metric: "t", goal: "maximize" }, { ...SHOWN, penalties: new Set([2]) });
+  expect(found.penalised).toEqual([[2, 0, 2]]);
+  expect(found.completed).toHaveLength(2);
+  expect(found.best).toEqual([
+    [1, 5, 1],
+    [3, 5, 1],
   ]);
 });
 

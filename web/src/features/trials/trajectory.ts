@@ -20,6 +20,8 @@ export interface Trajectory {
   best: Point[];
   /** Pruned trials with their last known values. */
   pruned: Point[];
+  /** Completed trials with a penalty in place of a measurement. They have no place on the vertical axis. */
+  penalised: Point[];
   /** Trials without a value. */
   infeasible: Point[];
   failed: Point[];
@@ -31,6 +33,8 @@ export interface Shown {
   across: Across;
   /** Numbers of the trials that measured the recommended configuration. */
   best: ReadonlySet<number>;
+  /** Numbers of the trials with a penalty in place of a measurement. */
+  penalties?: ReadonlySet<number>;
   /** The study whose space counts. Without it, all trials are inside. */
   space?: EditedSpace | undefined;
   /** Numbers of the trials that are drawn as points; null: all. The best value so far always considers all trials. */
@@ -38,8 +42,8 @@ export interface Shown {
 }
 
 /** Return the trajectory of one objective. `trials` is sorted by number; some may lie outside of the present space. */
-export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, { across, best: leaders, space, drawn = null }: Shown): Trajectory {
-  const result: Trajectory = { completed: [], doubtful: [], breaking: [], recommended: [], best: [], pruned: [], infeasible: [], failed: [], checks: [] };
+export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, { across, best: leaders, penalties = new Set(), space, drawn = null }: Shown): Trajectory {
+  const result: Trajectory = { completed: [], doubtful: [], breaking: [], recommended: [], best: [], pruned: [], penalised: [], infeasible: [], failed: [], checks: [] };
   const placed = trials.map((trial) => ({ trial, place: placeOf(trial, across) }));
   if (across === "time") placed.sort((a, b) => a.place - b.place || a.trial.number - b.trial.number);
   const comparable = (space?.spec.context ?? []).length === 0;
@@ -59,6 +63,8 @@ export function trajectory(trials: readonly Trial[], { metric, goal }: Pick<Obje
     } else if (value === undefined) continue;
     else if (state === "PRUNED") {
       if (shown) result.pruned.push([place, value, number]);
+    } else if (penalties.has(number)) {
+      if (shown) result.penalised.push([place, 0, number]);
     } else if (state === "COMPLETED") {
       const points = breaks !== null ? result.breaking : leaders.has(number) ? result.recommended : doubt !== "" ? result.doubtful : result.completed;
       if (shown) points.push([place, value, number]);

@@ -41,7 +41,7 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
   const { accent, bad, info, line, soft, warn } = palette;
   const zoomed = length > MANY;
   const foot = (zoomed ? 34 : 0) + 22;
-  const rug = data.infeasible.length + data.failed.length > 0;
+  const rug = data.infeasible.length + data.failed.length + data.penalised.length > 0;
   const byTime = across === "time";
   const title = { name: byTime ? t`time` : t`trial`, nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: soft, fontSize: 13 } };
   const label = { color: soft, fontSize: 13, hideOverlap: true };
@@ -71,7 +71,7 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
       formatter: (item) => {
         const { seriesId, seriesName = "", value } = Array.isArray(item) ? (item[0] ?? { seriesId: "", value: [] }) : item;
         const [, measured, number] = value as Point;
-        const result = seriesId === "infeasible" || seriesId === "failed" ? seriesName : `${formatMetric(measured, unit)} (${seriesName})`;
+        const result = seriesId === "infeasible" || seriesId === "failed" || seriesId === "penalised" ? seriesName : `${formatMetric(measured, unit)} (${seriesName})`;
         return [t`Trial ${number}`, result, about(number)].filter((text) => text !== "").join("\n");
       },
     },
@@ -159,15 +159,16 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
         itemStyle: { color: "transparent", borderColor: info, borderWidth: 1.5 },
       },
       { id: "infeasible", name: t`infeasible`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, data: data.infeasible, symbol: "triangle", symbolSize: 9, itemStyle: { color: warn } },
+      { id: "penalised", name: t`penalty`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, data: data.penalised, symbol: "circle", symbolSize: 7, itemStyle: { color: "transparent", borderColor: warn, borderWidth: 1.5 } },
       { id: "failed", name: t`failed`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, data: data.failed, symbol: "rect", symbolSize: 7, itemStyle: { color: bad } },
     ],
   };
 }
 
 /** Return the first and the last time, with a margin; the same for values and for marks. */
-function extent({ completed, doubtful, breaking, recommended, pruned, infeasible, failed }: Trajectory): { min?: number; max?: number } {
+function extent({ completed, doubtful, breaking, recommended, pruned, penalised, infeasible, failed }: Trajectory): { min?: number; max?: number } {
   let [low, high] = [Infinity, -Infinity];
-  for (const points of [completed, doubtful, breaking, recommended, pruned, infeasible, failed]) for (const [place] of points) [low, high] = [Math.min(low, place), Math.max(high, place)];
+  for (const points of [completed, doubtful, breaking, recommended, pruned, penalised, infeasible, failed]) for (const [place] of points) [low, high] = [Math.min(low, place), Math.max(high, place)];
   if (!Number.isFinite(low)) return {};
   const margin = Math.max((high - low) * 0.02, 500);
   return { min: low - margin, max: high + margin };

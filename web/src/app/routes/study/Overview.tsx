@@ -83,6 +83,7 @@ export function Overview({ study, trials, analysis, sampled, view, onView, mayTu
             trials={known}
             drawn={drawn}
             best={best}
+            penalties={analysis?.penalties}
             standardParams={analysis?.default_params}
             objectives={analysis?.objectives}
             view={view}

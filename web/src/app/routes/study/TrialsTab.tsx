@@ -19,10 +19,11 @@ interface Props {
 export function TrialsTab({ study, trials, sampled, analysis, finished, mayTune, search, onSearch, link }: Props) {
   const [opened, open] = useState<number | null>(null);
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
+  const penalties = useMemo(() => new Set(analysis?.penalties), [analysis]);
   return (
     <>
       <Failures study={study.name} trials={trials} sampled={sampled} finished={finished} onPick={({ state, reason }) => onSearch({ state, reason, page: undefined })} />
-      <TrialTable study={study} trials={trials} standard={analysis?.default_params} best={best} opened={opened} onOpen={open} search={search} onSearch={onSearch} mayStop={mayTune} link={link} />
+      <TrialTable study={study} trials={trials} standard={analysis?.default_params} best={best} penalties={penalties} opened={opened} onOpen={open} search={search} onSearch={onSearch} mayStop={mayTune} link={link} />
     </>
   );
 }
