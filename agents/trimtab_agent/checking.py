@@ -70,7 +70,8 @@ def _type(parameter: Parameter) -> str:
 
 def _metric(metric: Metric) -> str:
     read = f"{metric.tool} {metric.output_field}" if metric.kind == "tool" else metric.kind
-    return f"{metric.name} ({read}{f' of {metric.of}' if metric.of else ''})"
+    of = metric.of or metric.process
+    return f"{metric.name} ({read}{f' of {of}' if of else ''})"
 
 
 def _condition(parameter: Parameter) -> str:

@@ -464,10 +464,10 @@ class Supervisor:
     def _cpu_time(self, metric: Spec) -> float:
         """Return the CPU time of the latest run, or of a server during it."""
         if not metric.get("process"):
-            return self.loads[-1].spent
+            return round(self.loads[-1].spent, 6)
         assert self.servers is not None
         try:
-            return self.servers.seconds(metric["process"])
+            return round(self.servers.seconds(metric["process"]), 6)
         except server_time.NoServerError as error:
             raise _NoMetricError("failed", str(error)) from None
 

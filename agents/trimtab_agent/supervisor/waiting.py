@@ -28,10 +28,10 @@ PART = 0.125
 FIRST_SEARCH = 0.5
 # The part of the time that readings may take.
 MOST_COST = 0.01
-# The waiting is unknown if the threads that were read have computed a smaller part of all CPU time, unless all of it
-# is below this part of the running time, where the waiting hardly matters.
-LEAST_SEEN = 0.5
-LITTLE = 0.02
+# The waiting is unknown if the threads that were read have computed a smaller part of the CPU time. A smaller part is
+# enough for a program that computes for less than LITTLE of its time, because it waits little.
+LEAST_SEEN, LEAST_SEEN_OF_LITTLE = 0.5, 0.1
+LITTLE = 0.1
 
 
 class Waiting:
@@ -79,7 +79,8 @@ class Waiting:
         """
         seen = self._earlier[0] + sum(computed for computed, _ in self._threads.values())
         waited = self._earlier[1] + sum(waited for _, waited in self._threads.values())
-        if not self._threads or (seen < LEAST_SEEN * spent and spent > LITTLE * elapsed):
+        least = LEAST_SEEN if spent > LITTLE * elapsed else LEAST_SEEN_OF_LITTLE
+        if not self._threads or seen < least * spent:
             return None
         return waited * max(1.0, spent / seen) if seen else waited
 
