@@ -1,5 +1,6 @@
 """Policies and the final check, as a user of the SDK meets them, against a real service."""
 
+import random
 import threading
 import time
 from typing import Any
@@ -229,3 +230,27 @@ def test_a_study_that_has_ended_is_checked_and_continued(client: trimtab.Client,
     with pytest.raises(trimtab.errors.InvalidInput) as wrong:
         study.check(width=-1)
     assert wrong.value.data["field"] == "final_check.width"
+
+
+def test_penalties_of_any_size_do_not_hide_the_best(client: trimtab.Client, name: str) -> None:
+    space = [trimtab.Float("x", 0, 1, default=0.2), trimtab.Float("z", 0, 1, default=0.2)]
+    study = client.create_study(name, space=space, objectives=[trimtab.Minimize("seconds")])
+    numbers = random.Random(7)
+    penalties = iter([1e4, 1e9, 1e20, 1e30])
+    measured = []
+    for place in range(16):
+        params = {"x": numbers.random(), "z": numbers.random()}
+        value = next(penalties) if place % 4 == 2 else 0.04 + params["x"] ** 2 + params["z"] ** 2 / 10
+        study.add_trial(params, {"seconds": value})
+        measured.append(value)
+    for _ in range(2):
+        (trial,) = study.ask()
+        measured.append(0.04 + float(trial.params["x"]) ** 2 + float(trial.params["z"]) ** 2 / 10)
+        study.tell(trial, {"seconds": measured[-1]})
+    assert study.best_trial.metrics["seconds"] <= 1.5 * min(measured)
+    assert study.recommendation is not None
+    assert min(measured) <= study.recommendation.value <= 2 * min(measured)
+    study.tell(study.ask()[0], {"seconds": 1e308})
+    study.tell(study.ask()[0], {"seconds": 1e308})
+    assert study.best_trial.metrics["seconds"] <= 1.5 * min(measured)
+    assert min(measured) <= study.recommendation.value <= 2 * min(measured)

@@ -296,10 +296,12 @@ def test_closing_measures_the_best_and_the_default_again_in_the_last_trials() ->
     # Three of twenty trials are left after the next one.
     measure(policy, 0.1, 5.0)
     assert again(policy) == {"x": 0.1}
-    measure(policy, 0.1, 5.1, 5.2, origin="replicate")
-    assert again(policy) == {"x": 0.1}
     measure(policy, 0.1, 5.1, origin="replicate")
-    assert again(policy) == {"x": 0.5}, "the best has been measured four times, and the default once"
+    assert again(policy) == {"x": 0.5}, "the best has been measured twice, and the default once"
+    measure(policy, 0.5, 10.1, origin="replicate")
+    assert again(policy) == {"x": 0.1}
+    measure(policy, 0.1, 5.2, 5.1, origin="replicate")
+    assert again(policy) == {"x": 0.5}, "the best has been measured four times, and the default twice"
 
 
 def test_the_last_trials_are_those_of_the_budget_which_counts_failures_and_no_added_measurements() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from dataclasses import asdict
+
 import pytest
 
+from service.algorithms import registry
 from service.core.errors import InvalidInput
 from service.core.space import Configuration
 from service.results import analysis
@@ -66,3 +71,17 @@ def test_outcome_constraints_require_their_metrics_and_limit_the_best_trials(pri
     complete_trial(principal, name, first.number, metrics={"seconds": 1.0, "mb": 99})
     complete_trial(principal, name, second.number, metrics={"seconds": 2.0, "mb": 1})
     assert [one.numbers for one in analysis.analyse(principal, get(principal, name)).best] == [[2]]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_largest_numbers_can_be_told_with_every_algorithm(principal: Principal, name: str) -> None:
+    study = create(principal, make_spec(algorithm={"name": name}, noisy=True, budget={"max_trials": 20}))
+    reported = itertools.cycle([1e308, -1e308, 1.0, 1e308])
+    for _ in range(4):
+        for trial in ask(principal, study, 2):
+            tell(principal, study, trial, next(reported))
+    work(principal)
+    found = analysis.analyse(principal, get(principal, study))
+    assert found.recommendation is not None
+    numbers = [asdict(found.recommendation), [asdict(one) for one in found.objectives]]
+    assert json.dumps(numbers, allow_nan=False)
