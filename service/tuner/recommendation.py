@@ -23,6 +23,7 @@ from service.tuner.shown_values import (
     Calibration,
     ConfigurationSamples,
     Measured,
+    calibration_for,
     gain_interval,
     gain_of,
     shifted,
@@ -35,10 +36,6 @@ _MOST = 500
 # `random`, 20 had one, and their intervals held in 33 %. Without any, a model mistakes noise for shape: after 8 to 24
 # trials of 217 simulated studies of `gp`, its intervals held in 38 % of 555 cases.
 _LEAST_REPLICATES = 3
-# A model of n runs may believe in far less noise than their replicates show. So a posterior's deviation is at least the
-# standard error of the configuration's own runs, times this number / n. Without this, the intervals contained the value
-# in 86 % and the gain in 86 % of simulated studies with 16 trials (tests/benchmarks/README.md).
-_DOUBTED_RUNS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +82,18 @@ class ParetoSet:
 Found = Recommendation | ContextTable | ParetoSet
 
 
-BY_POSTERIOR = Calibration(-1.32, 1.0, 4.47, -5.13, 2.14)
+BY_POSTERIOR = (
+    Calibration(16, -3.0, 1.4, 6.6, -6.3, 3.05),
+    Calibration(30, -2.6, 1.3, 5.0, -3.6, 2.1),
+)
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
-AFTER_ADAPTIVE = Calibration(-2.39, 0.56, 3.67, -3.74, 2.64)
-AFTER_CLOSING = Calibration(-1.63, 1.07, 4.03, -5.38, 1.85)
+AFTER_ADAPTIVE = (Calibration(16, -2.0, 0.64, 3.0, -3.0, 2.6),)
+AFTER_CLOSING = (
+    Calibration(16, -1.98, 0.34, 6.1, -4.3, 1.75),
+    Calibration(30, -2.07, 0.63, 5.6, -3.2, 2.4),
+    Calibration(60, -2.05, 1.14, 2.9, -2.9, 2.2),
+    Calibration(100, -2.15, 1.19, 2.5, -1.8, 2.1),
+)
 
 
 def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[ConfigurationSamples]:
@@ -140,14 +145,10 @@ def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], predic
     prediction = replace(prediction, mean=measured.inside(prediction.mean, prediction.noise))
     best = int(measured.usable[prediction.at(measured.usable).best()[0]])
     is_known = not problem.noisy or _is_repeated(found)
-    doubt = min(_DOUBTED_RUNS / sum(len(one.values) for one in found), 1.0)
 
     def belief(place: int) -> Belief:
         mean, deviation = float(prediction.mean[place]), float(prediction.deviation[place])
-        error = measured.error_of(place, mean) if problem.noisy else None
-        if error is not None:
-            deviation = max(deviation, doubt * error)
-        return Belief(mean, deviation if is_known else None)
+        return measured.belief(mean, deviation) if is_known else Belief(mean, None)
 
     return _recommendation(problem, found, measured, best, belief, BY_POSTERIOR)
 
@@ -222,8 +223,8 @@ def by_estimate(
     places = {int(place): index for index, place in enumerate(kept)}
 
     def belief(place: int) -> Belief:
-        index = places[place]
-        return Belief(float(values[index]), float(beliefs.deviation[index]) if is_known else None)
+        mean, deviation = float(values[places[place]]), float(beliefs.deviation[places[place]])
+        return measured.belief(mean, deviation) if is_known else Belief(mean, None)
 
     return _recommendation(problem, found, measured, best, belief, calibration)
 
@@ -246,12 +247,13 @@ def _recommendation(
     measured: Measured,
     best: int,
     belief: Callable[[int], Belief],
-    calibration: Calibration,
+    calibrations: Sequence[Calibration],
 ) -> Recommendation:
     """Return the recommendation of the configuration at the place `best` in the objective's own unit.
 
     `belief` returns what is believed of the configuration at a place.
     """
+    calibration = calibration_for(calibrations, measured.runs)
     sign = float(problem.signs()[0])
     default = _place_of_default(problem, found)
 

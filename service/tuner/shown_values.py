@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from service.policies.noise import Scale, replicate_deviation
 
 # The end of an interval is at most so many deviations of one run better than the best run of all.
 _MOST_LUCK = 4.0
+# A model of n runs may believe in less noise than their replicates show. So a deviation has a part that is the standard
+# deviation of one run, times this number / n.
+_DOUBTED_RUNS = 2.0
 # The value that a model expects is at most so many deviations of one run worse than the worst run of a configuration.
 _MOST_DOUBT = 2.0
 
@@ -50,7 +53,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How far the truth is from what is shown, in deviations, over simulated studies.
+    """How far the truth is from what is shown, in deviations, over simulated studies with a number of `trials`.
 
     `middle`: the median of (truth - expected value) / deviation. `low` and `high`: the 2.5 % and 97.5 % quantiles of
     (truth - shown value) / deviation, and `gain_low` and `gain_high` those of the logarithm of the gain's ratio. They
@@ -60,11 +63,23 @@ class Calibration:
     measures them with its seeds for development, and the coverage with other seeds.
     """
 
+    trials: int
     low: float
     middle: float
     high: float
     gain_low: float
     gain_high: float
+
+
+def calibration_for(known: Sequence[Calibration], trials: int) -> Calibration:
+    """Return the calibration for a number of trials, between the ones that are known: linear in its logarithm."""
+    places = np.log([one.trials for one in known])
+
+    def between(name: str) -> float:
+        return float(np.interp(math.log(max(trials, 1)), places, [getattr(one, name) for one in known]))
+
+    numbers = {one.name: between(one.name) for one in fields(Calibration) if one.name != "trials"}
+    return Calibration(trials, **numbers)
 
 
 class Measured:
@@ -73,11 +88,12 @@ class Measured:
     `cap`: see `core.penalties`; infinite without penalties. `usable`: the places of the configurations whose median is
     no penalty, or of all if each of them is one. `is_ratio`: all values have one sign, so that noise grows with them
     and their logarithms are compared. `noise`: the standard deviation of one run on that scale; None without
-    replicates.
+    replicates. `runs`: the number of all values.
     """
 
     def __init__(self, found: Sequence[ConfigurationSamples]) -> None:
         values = [value for one in found for value in one.values]
+        self.runs = len(values)
         cap = cap_of(values)
         self.cap = math.inf if cap is None else cap
         groups = [[min(value, self.cap) for value in one.values] for one in found]
@@ -99,11 +115,10 @@ class Measured:
         worst = np.array([max(one.values) for one in self._found])
         return np.asarray(np.minimum(np.clip(means, best, worst + margin), np.maximum(best, self.cap)))
 
-    def error_of(self, place: int, value: float) -> float | None:
-        """Return the standard error of the runs of a configuration with this value; None without replicates."""
-        if self.noise is None:
-            return None
-        return self.noise * (abs(value) if self.is_ratio else 1.0) / math.sqrt(len(self._found[place].values))
+    def belief(self, mean: float, deviation: float) -> Belief:
+        """Return the belief in a configuration's value for the mean and the standard deviation of a model."""
+        noise = (self.noise or 0.0) * (abs(mean) if self.is_ratio else 1.0)
+        return Belief(mean, math.hypot(deviation, noise * min(_DOUBTED_RUNS / self.runs, 1.0)))
 
     def value(self, value: float) -> float:
         """Return a value, moved into the range of all measured values without penalties."""

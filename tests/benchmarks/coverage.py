@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import count, islice
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ from service.core.space import (
 from service.core.trial import TrialRecord
 from service.tuner import recommendation
 from service.tuner.method import Method
-from service.tuner.shown_values import Calibration
 from service.tuner.tuner import Tuner
 
 BUDGETS = (16, 30, 60, 100)
@@ -144,7 +143,7 @@ def study(algorithm: str, seed: int) -> dict[str, Any]:
 
 
 def quantiles(records: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the numbers of a `Calibration` from studies with intervals of one deviation.
+    """Return the numbers of a `Calibration` from studies of one budget, with intervals of one deviation.
 
     The second one is what is to be added to the `middle` with which the studies were run.
     """
@@ -199,7 +198,7 @@ def main() -> None:
     parser.add_argument("--algorithms", default="auto", help="names, such as auto,ga (default: %(default)s)")
     parser.add_argument("--studies", type=int, default=100, help="number of studies of each (default: %(default)s)")
     parser.add_argument("--budget", type=int, choices=BUDGETS, help="only studies with this budget (default: all)")
-    parser.add_argument("--calibrate", action="store_true", help="use the seeds for development; print a Calibration")
+    parser.add_argument("--calibrate", action="store_true", help="use the seeds for development; print calibrations")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of studies at a time")
     parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"), help="file of results")
     given = parser.parse_args()
@@ -207,8 +206,8 @@ def main() -> None:
     first = 0 if given.calibrate else REPORTED
     if given.calibrate:
         for name in ("BY_POSTERIOR", "AFTER_ADAPTIVE", "AFTER_CLOSING"):
-            middle = getattr(recommendation, name).middle
-            setattr(recommendation, name, Calibration(-1, middle, 1, -1, 1))
+            parts = getattr(recommendation, name)
+            setattr(recommendation, name, [replace(one, low=-1, high=1, gain_low=-1, gain_high=1) for one in parts])
     known = {(one["algorithm"], one["seed"]): one for one in _read(given.out)}
     suitable = (seed for seed in count(first) if given.budget in (None, Simulated.draw(seed).budget))
     seeds = list(islice(suitable, given.studies))
@@ -220,8 +219,10 @@ def main() -> None:
             file.write(json.dumps(record) + "\n")
             file.flush()
     if given.calibrate:
-        for name in names:
-            print(name, quantiles([known[one] for one in wanted if one[0] == name]))
+        for name, budget in product(names, BUDGETS):
+            mine = [known[one] for one in wanted if one[0] == name and known[one]["budget"] == budget]
+            if mine:
+                print(name, budget, quantiles(mine))
         return
     of_each = ("known", "covered", "too good", "width")
     titles = ["algorithm", "studies", *(f"{of}: {one}" for of in ("value", "gain") for one in of_each), "measured once"]

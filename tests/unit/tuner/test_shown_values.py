@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Sequence
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from service.core.space import FloatParameter, Space
 from service.core.trial import TrialRecord
 from service.tuner.method import Method
 from service.tuner.recommendation import by_posterior, samples_of
+from service.tuner.shown_values import Calibration, calibration_for
 from service.tuner.tuner import Tuner
 
 PROBLEM = Problem.build(Space.build([FloatParameter("x", 0.0, 1.0, default=0.0)]), [Objective("s", "minimize", "s")])
@@ -136,3 +138,27 @@ def test_the_default_as_the_best_is_shown_once() -> None:
     trials = [trial(1, 0.0, 10.0, "default"), trial(2, 0.5, 20.0), trial(3, 0.9, 21.0)]
     one = by_posterior(PROBLEM, samples_of(PROBLEM, trials), Prediction(np.array([11.0, 20.0, 21.0]), np.ones(3), 1.0))
     assert (one.value, one.default, one.gain) == (10.0, 10.0, 0.0)
+
+
+def test_a_calibration_between_two_is_linear_in_the_logarithm_of_the_trials() -> None:
+    known = (Calibration(16, -3.0, 1.0, 4.0, -5.0, 2.0), Calibration(64, -1.0, 2.0, 2.0, -3.0, 4.0))
+    between = calibration_for(known, 32)
+    assert astuple(between) == pytest.approx((32, -2.0, 1.5, 3.0, -4.0, 3.0))
+    assert calibration_for(known, 4) == replace(known[0], trials=4)
+    assert calibration_for(known, 500) == replace(known[1], trials=500)
+    assert calibration_for(known[:1], 30) == replace(known[0], trials=30)
+
+
+def test_the_winner_of_many_configurations_is_moved_more_than_that_of_few() -> None:
+    def moved(count: int) -> float:
+        values = [(place / 200, 20.0 + place % 3) for place in range(1, count)]
+        repeats = [(0.005, 20.4), (0.01, 21.5), (0.015, 21.6)]
+        trials = [trial(number, x, value) for number, (x, value) in enumerate([*values, *repeats, (0.99, 10.0)], 1)]
+        found = samples_of(PROBLEM, trials)
+        mean = np.array([20.0] * (len(found) - 1) + [10.0])
+        one = by_posterior(PROBLEM, found, Prediction(mean, np.full(len(found), 0.2), 0.1))
+        assert one.configuration == {"x": 0.99}
+        return one.value
+
+    assert 10.0 < moved(12) < 12.0
+    assert 10.0 < moved(150) < 12.0
