@@ -82,10 +82,13 @@ def awaiting(study: Study) -> Conflict:
 
 def repeating(study: Study) -> Conflict:
     """Return the refusal while the last repeats of a search, which a stopping rule ends, have to wait for results."""
+    if study.open_count:
+        wait = f"They go on when the {study.open_count} trials that are being measured have a result."
+    else:
+        wait = "None of them has the values that the call fixes."
     return Conflict(
         "results_awaited",
-        f"A stopping rule ends the search of study {study.name!r}, and only repeats are left. They go on when the"
-        f" {study.open_count} trials that are being measured have a result.",
+        f"A stopping rule ends the search of study {study.name!r}, and only repeats are left. {wait}",
         open=study.open_count,
     )
 

@@ -87,7 +87,9 @@ def end_search(work: Work, reason: str, recommended: Found | None = None) -> Non
     if study.requested_count:
         actions.withdraw_trials(work, [TrialState.REQUESTED], _OVER)
     study.deadline = None
-    study.closing = None
+    if study.closing is not None:
+        study.closing = None
+        study.explain("")
     if not budget.check_follows(work):
         actions.step_study(work, StudyState.COMPLETED, reason)
         notices.study_ended(work)

@@ -21,7 +21,7 @@ from django.db.models import Q
 
 from service.core.interference import Interference
 from service.core.lifecycle import TrialState
-from service.core.reasons import restored, stored
+from service.core.reasons import Reason, joined, restored, stored
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.platform.lru_cache import LruCache
@@ -39,6 +39,7 @@ from service.tuner.contextual import tuner_for
 from service.tuner.suggestion import Closing
 from service.tuner.tuner import Tuner
 
+_REPEATS_FOLLOW = Reason("Before the search ends, the best are measured again.", "repeats_follow")
 # Creation time is part of the key because a database that was emptied gives its keys again.
 _Key = tuple[int, datetime, int]
 
@@ -118,9 +119,10 @@ def closing_of(study: Study) -> Closing | None:
 
 
 def keep_closing(study: Study, closing: Closing | None) -> None:
-    """Note on a study that a stopping rule has had a reason to end its search."""
+    """Note on a study that a stopping rule has had a reason to end its search, and say it."""
     if closing is not None and study.closing is None:
         reason = closing.reason
+        study.explain(joined([reason, _REPEATS_FOLLOW]))
         study.closing = {"reason": str(reason), "reason_data": stored(reason), "after": closing.after}
 
 

@@ -128,6 +128,8 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return t`The last ${number("trials")} trials had ${plural(Number(values.configurations), { one: "# configuration", other: "# different configurations" })}.`;
     case "trials_are_close":
       return t`The last ${number("trials")} trials are close to each other.`;
+    case "repeats_follow":
+      return t`Before the search ends, the best are measured again.`;
     case "gain_below_noise":
       return t`The expected remaining gain is less than the noise of a measurement.`;
     case "no_room":

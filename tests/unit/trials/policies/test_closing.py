@@ -104,7 +104,9 @@ def closing(principal: Principal, **changes: Any) -> tuple[str, list[Trial]]:
     trials = ask(principal, name, 7)
     for trial in trials[:5]:
         tell(principal, name, trial, seconds(trial))
-    assert get(principal, name).closing is not None
+    study = get(principal, name)
+    assert study.closing is not None
+    assert study.state_reason == "5 trials are done. Before the search ends, the best are measured again."
     return name, trials[5:]
 
 
@@ -120,6 +122,15 @@ def test_repeats_wait_for_the_trials_that_run(principal: Principal) -> None:
     assert {trial.origin for trial in given} == {"replicate"}
     with pytest.raises(Conflict, match="only repeats are left"):
         ask_trials(principal, name)
+
+
+def test_an_ask_with_other_fixed_values_gets_no_repeat(principal: Principal) -> None:
+    name, running = closing(principal)
+    for trial in running:
+        tell(principal, name, trial, seconds(trial))
+    with pytest.raises(Conflict, match="None of them has the values") as caught:
+        ask_trials(principal, name, fixed={"x": 0.987})
+    assert caught.value.code == "results_awaited"
 
 
 def test_a_repeat_that_fails_does_not_hold_up_the_end(principal: Principal) -> None:
