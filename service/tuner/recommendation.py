@@ -83,16 +83,16 @@ Found = Recommendation | ContextTable | ParetoSet
 
 
 BY_POSTERIOR = (
-    Calibration(16, -3.0, 1.4, 6.6, -6.3, 3.05),
-    Calibration(30, -2.6, 1.3, 5.0, -3.6, 2.1),
+    Calibration(16, -3.0, 1.46, 6.6, -7.4, 3.05),
+    Calibration(30, -2.6, 1.3, 5.0, -3.8, 2.1),
 )
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
-AFTER_ADAPTIVE = (Calibration(16, -2.0, 0.64, 3.0, -3.0, 2.6),)
+AFTER_ADAPTIVE = (Calibration(16, -2.0, 0.64, 3.0, -3.1, 2.65),)
 AFTER_CLOSING = (
-    Calibration(16, -1.98, 0.34, 6.1, -4.3, 1.75),
-    Calibration(30, -2.07, 0.63, 5.6, -3.2, 2.4),
-    Calibration(60, -2.05, 1.14, 2.9, -2.9, 2.2),
-    Calibration(100, -2.15, 1.19, 2.5, -1.8, 2.1),
+    Calibration(16, -2.45, 0.45, 5.25, -4.8, 2.7),
+    Calibration(30, -2.5, 0.77, 4.6, -3.95, 2.6),
+    Calibration(60, -2.45, 1.03, 3.15, -2.75, 2.75),
+    Calibration(100, -2.1, 1.26, 2.75, -2.8, 2.55),
 )
 
 

@@ -123,7 +123,7 @@ def test_a_value_next_to_zero_has_an_interval() -> None:
     space = Space.build([IntParameter("n", 1, 100, default=100)])
     problem = Problem.build(space, [Objective("seconds", "minimize")])
     found = samples_of(problem, trials(problem, *((1, 1e-9), (50, 4.0), (100, 9.0)) * 2))
-    one = by_posterior(problem, found, Prediction(np.array([1e-9, 4.0, 9.0]), np.full(3, 0.5), 0.1))
+    one = by_posterior(problem, found, Prediction(np.array([1e-9, 4.0, 9.0]), np.full(3, 0.3), 0.1))
     assert one.low is not None
     assert one.high is not None
     assert one.low <= one.value < one.high < 4.0
