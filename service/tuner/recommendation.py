@@ -83,16 +83,19 @@ Found = Recommendation | ContextTable | ParetoSet
 
 
 BY_POSTERIOR = (
-    Calibration(16, -3.0, 1.46, 6.6, -7.4, 3.05),
-    Calibration(30, -2.6, 1.3, 5.0, -3.8, 2.1),
+    Calibration(16, -1.95, 1.09, 5.3, -4.85, 2.15),
+    Calibration(30, -2.1, 1.19, 4.2, -3.05, 1.5),
 )
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
-AFTER_ADAPTIVE = (Calibration(16, -2.0, 0.64, 3.0, -3.1, 2.65),)
+AFTER_ADAPTIVE = (
+    Calibration(30, -2.0, 0.4, 2.9, -2.75, 2.15),
+    Calibration(60, -2.0, 0.75, 2.6, -2.7, 3.0),
+)
 AFTER_CLOSING = (
-    Calibration(16, -2.45, 0.45, 5.25, -4.8, 2.7),
-    Calibration(30, -2.5, 0.77, 4.6, -3.95, 2.6),
-    Calibration(60, -2.45, 1.03, 3.15, -2.75, 2.75),
-    Calibration(100, -2.1, 1.26, 2.75, -2.8, 2.55),
+    Calibration(16, -2.2, 0.4, 4.35, -4.25, 2.5),
+    Calibration(30, -2.3, 0.7, 4.2, -3.7, 2.3),
+    Calibration(60, -2.25, 0.98, 3.0, -2.6, 2.7),
+    Calibration(100, -2.0, 1.25, 2.7, -2.75, 2.5),
 )
 
 
@@ -148,7 +151,7 @@ def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], predic
 
     def belief(place: int) -> Belief:
         mean, deviation = float(prediction.mean[place]), float(prediction.deviation[place])
-        return measured.belief(mean, deviation) if is_known else Belief(mean, None)
+        return measured.belief(mean, deviation, prediction.noise) if is_known else Belief(mean, None)
 
     return _recommendation(problem, found, measured, best, belief, BY_POSTERIOR)
 
@@ -224,7 +227,7 @@ def by_estimate(
 
     def belief(place: int) -> Belief:
         mean, deviation = float(values[places[place]]), float(beliefs.deviation[places[place]])
-        return measured.belief(mean, deviation) if is_known else Belief(mean, None)
+        return measured.belief(mean, deviation, beliefs.noise) if is_known else Belief(mean, None)
 
     return _recommendation(problem, found, measured, best, belief, calibration)
 

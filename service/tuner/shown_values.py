@@ -20,13 +20,13 @@ from service.core.encoding import FloatArray
 from service.core.estimates import median
 from service.core.penalties import HUGE, cap_of
 from service.core.space import Configuration
-from service.policies.noise import Scale, replicate_deviation
+from service.policies.noise import MAD, Scale, replicate_deviation
 
 # The end of an interval is at most so many deviations of one run better than the best run of all.
 _MOST_LUCK = 4.0
-# A model of n runs may believe in less noise than their replicates show. So a deviation has a part that is the standard
-# deviation of one run, times this number / n.
-_DOUBTED_RUNS = 2.0
+# A model of n runs may be too sure of them. So a deviation has a part that is the standard deviation of all values,
+# times the first number / n, but at most the second one times the standard deviation of a run.
+_DOUBTED_RUNS, _MOST_OF_A_RUN = 3.0, 0.5
 # The value that a model expects is at most so many deviations of one run worse than the worst run of a configuration.
 _MOST_DOUBT = 2.0
 
@@ -100,6 +100,8 @@ class Measured:
         self._scale = Scale.of(groups)
         self.is_ratio = self._scale.sign != 0.0
         self.noise = replicate_deviation([self._scale.apply(group).tolist() for group in groups])
+        flat = self._scale.apply([value for group in groups for value in group])
+        self._spread = MAD * float(np.median(np.abs(flat - np.median(flat))))
         usable = [place for place, one in enumerate(found) if median(one.values) <= self.cap]
         self.usable = np.array(usable or range(len(found)), dtype=np.intp)
         self._best, self._worst = min(values), max(value for value in values if value <= self.cap)
@@ -115,10 +117,12 @@ class Measured:
         worst = np.array([max(one.values) for one in self._found])
         return np.asarray(np.minimum(np.clip(means, best, worst + margin), np.maximum(best, self.cap)))
 
-    def belief(self, mean: float, deviation: float) -> Belief:
-        """Return the belief in a configuration's value for the mean and the standard deviation of a model."""
-        noise = (self.noise or 0.0) * (abs(mean) if self.is_ratio else 1.0)
-        return Belief(mean, math.hypot(deviation, noise * min(_DOUBTED_RUNS / self.runs, 1.0)))
+    def belief(self, mean: float, deviation: float, noise: float) -> Belief:
+        """Return the belief in a value for its mean, its standard deviation and that of one run by a model."""
+        unit = abs(mean) if self.is_ratio else 1.0
+        most = _MOST_OF_A_RUN * max(noise, (self.noise or 0.0) * unit)
+        doubt = min(self._spread * unit * min(_DOUBTED_RUNS / self.runs, 1.0), most)
+        return Belief(mean, math.hypot(deviation, doubt))
 
     def value(self, value: float) -> float:
         """Return a value, moved into the range of all measured values without penalties."""
