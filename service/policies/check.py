@@ -226,7 +226,7 @@ class FinalCheck:
         used = self.used(rounds, sides)
         if not used:
             return []
-        new = further(rounds, used, self.max_trials)
+        new = self._further(rounds, used, sides)
         return next_turns(rounds, used, sides=sides, seed=seed, count=count, new=new, most_open=most_open, first=first)
 
     def is_over(self, rounds: Sequence[Round], sides: int) -> bool:
@@ -252,7 +252,7 @@ class FinalCheck:
         is narrow by chance.
         """
         pairs = [Pair.of(rounds, side) for side in range(1, sides)]
-        objectives = max((len(run.values) for one in rounds for run in one.runs.values()), default=0)
+        objectives = _objectives(rounds)
         level = self.level_of_each(sides - 1, max(objectives, 1))
         level = 1 - _STRICTER * (1 - level) if is_look else level
         found = []
@@ -262,11 +262,24 @@ class FinalCheck:
             found.append(kept if kept and len(kept) == objectives else None)
         return found
 
+    def _further(self, rounds: Sequence[Round], used: Sequence[int], sides: int) -> int:
+        """Return how many new rounds may begin.
+
+        They are those that fit into the trials. Void rounds count as well, but the machine's fault alone does not make
+        a gain unknown: a few of them are replaced if the level needs it.
+        """
+        fit = further(rounds, used, self.max_trials)
+        void = sum(one.is_void for one in rounds)
+        if not 0 < void <= MOST_VOID:
+            return fit
+        needed = self.rounds(sides - 1, max(_objectives(rounds), 1))
+        return max(fit, needed - (len(rounds) - void)) if needed * sides <= self.max_trials else fit
+
     def _is_narrow(self, rounds: Sequence[Round], sides: int) -> bool:
         """Return whether the intervals are narrow enough to end the check before its last round."""
         used = _used(rounds, sides)
         complete = sum(one.has(*used) for one in rounds)
-        if complete < _FIRST_LOOK or not further(rounds, used, self.max_trials):
+        if complete < _FIRST_LOOK or not self._further(rounds, used, sides):
             return False
         found = self._compared(rounds, sides, is_look=True)
         compared = [found[side - 1] for side in used if side]
@@ -339,6 +352,11 @@ class FinalCheck:
 def _used(rounds: Sequence[Round], sides: int) -> list[int]:
     """Return the sides that do not fail too often."""
     return [side for side in range(sides) if not fails(rounds, side)]
+
+
+def _objectives(rounds: Sequence[Round]) -> int:
+    """Return the number of objectives; 0 before the first value."""
+    return max((len(run.values) for one in rounds for run in one.runs.values()), default=0)
 
 
 def interval_text(low: float, high: float, level: float) -> str:
