@@ -35,6 +35,7 @@ class Version:
     space: Sequence[Mapping[str, Any]]
     metrics: Sequence[str]
     seen_at: datetime
+    injected: Sequence[Mapping[str, Any]] = ()
     agents: list[Agent] = field(default_factory=list)
 
 
@@ -88,6 +89,7 @@ def list_components(principal: Principal) -> list[Component]:
                     space=offered.get("space", []),
                     metrics=offered.get("metrics", []),
                     seen_at=agent.last_seen_at,
+                    injected=offered.get("injected", []),
                 ),
             )
             version.agents.append(agent)

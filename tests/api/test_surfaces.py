@@ -251,6 +251,12 @@ def test_records_are_active_only_for_a_gain_without_conditions(principal: Princi
         assert api.ok("GET", f"/matching/records/{record['id']}") == {**record, "feedback": record["feedback"]}
 
 
+def test_a_component_says_what_it_injects(principal: Principal, api: Api) -> None:
+    seen = Seen(principal, "injected")
+    (version,) = api.ok("GET", f"/components/{seen.study.component}")["versions"]
+    assert version["injected"] == [{"text": "contention", "application": "", "parameter": "", "values": []}]
+
+
 def test_only_an_administrator_approves_a_record_that_was_withheld(principal: Principal) -> None:
     seen = Seen(principal, "injected")
     (record,) = records.page(principal, study=seen.name).items

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ConfigurationField, Input, StateField
+from service.api.v1.serializers.fields import ConfigurationField, Input, ScalarsField, StateField
 from service.api.v1.serializers.problems import ParameterSerializer
 from service.api.v1.serializers.studies import SummarisedObjectiveSerializer
 from service.core.lifecycle import StudyState
@@ -22,6 +22,15 @@ class OfferingAgentSerializer(serializers.Serializer[Any]):
     slots = serializers.IntegerField()
 
 
+class InjectedSerializer(serializers.Serializer[Any]):
+    """A part of the measurements that the tuned system does not have by itself."""
+
+    text = serializers.CharField(help_text='"contention of the file server".')
+    application = serializers.CharField(help_text="Application whose runs contain it; empty: all applications.")
+    parameter = serializers.CharField(help_text="Parameter whose values decide; empty: all runs contain it.")
+    values = ScalarsField(help_text="Values of the parameter with which a run contains it.")
+
+
 class VersionSerializer(serializers.Serializer[Any]):
     """One digest of a component, and the agents that offer it."""
 
@@ -29,6 +38,7 @@ class VersionSerializer(serializers.Serializer[Any]):
     description = serializers.CharField()
     applications = serializers.ListField(child=serializers.CharField())
     metrics = serializers.ListField(child=serializers.CharField())
+    injected = InjectedSerializer(many=True)
     seen_at = serializers.DateTimeField(help_text="Time of the last heartbeat of an agent that offers it.")
     agents = OfferingAgentSerializer(many=True)
 

@@ -11,7 +11,7 @@ import { componentQuery } from "@/features/components/api";
 import { BestSettings } from "@/features/components/BestSettings";
 import { domainOf } from "@/features/components/domain";
 import { Files } from "@/features/components/Files";
-import { ApiError, type ComponentDetail } from "@/lib/api/client";
+import { ApiError, type ComponentDetail, type Scalar } from "@/lib/api/client";
 import { formatList, formatValue } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/browser";
@@ -108,12 +108,19 @@ function Versions({ versions }: Pick<ComponentDetail, "versions">) {
           </tr>
         </thead>
         <tbody>
-          {versions.map(({ digest, applications, metrics, agents, seen_at }) => (
+          {versions.map(({ digest, applications, metrics, injected, agents, seen_at }) => (
             <tr key={digest}>
               <th scope="row">
                 <code title={digest}>{digest.slice(0, 12)}</code>
               </th>
-              <td data-label={t`Applications`}>{applications.join(", ")}</td>
+              <td data-label={t`Applications`}>
+                {applications.join(", ")}
+                {injected.map((one) => (
+                  <span key={JSON.stringify(one)} className={table.about}>
+                    {injectedText(one)}
+                  </span>
+                ))}
+              </td>
               <td data-label={t`Metrics`}>{metrics.join(", ")}</td>
               <td data-label={t`Agents`}>{agents.map((agent) => (agent.online ? agent.name : t`${agent.name} (offline)`)).join(", ")}</td>
               <td data-label={t`Last seen`} className={table.number}>
@@ -125,6 +132,12 @@ function Versions({ versions }: Pick<ComponentDetail, "versions">) {
       </table>
     </Card>
   );
+}
+
+/** Say what is injected into the measurements, and into which of them. */
+function injectedText({ text, application, parameter, values }: ComponentDetail["versions"][number]["injected"][number]): string {
+  const where = [application, parameter === "" ? "" : `${parameter} ${(values as Scalar[]).map((value) => formatValue(value)).join(", ")}`].filter(Boolean).join(", ");
+  return where === "" ? t`injected: ${text}` : t`injected: ${text} (${where})`;
 }
 
 function Parameters({ versions }: Pick<ComponentDetail, "versions">) {

@@ -54,7 +54,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
   const { data: analysis } = useQuery(analysisQuery(name, study.created_at, study.finished_count, study.state, study.space_version));
   const { data: insight } = useQuery(insightQuery(name, study.created_at, study.finished_count, study.space_version));
   const { failures } = useFailures(name, trials, sampled, study.finished_count);
-  const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, median }) => ({ number, values: median })), [trials, spec]);
+  const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, median, breaks }) => ({ number, values: median, isAllowed: breaks === null })), [trials, spec]);
   const printed = usePrinted();
   const best = trials.find(({ number }) => number === analysis?.best[0]?.numbers[0]);
   const finished = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });

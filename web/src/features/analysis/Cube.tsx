@@ -8,7 +8,7 @@ import { frame } from "@/components/plot";
 import { Select } from "@/components/Select";
 import type { Objective } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { dragged, frontOf, membersOf, project, usePick, type Point, type View } from "./front";
+import { allowed, dragged, frontOf, membersOf, project, usePick, type Point, type View } from "./front";
 import styles from "./analysis.module.css";
 
 interface Props {
@@ -31,15 +31,7 @@ export function Cube({ study, objectives, points, standard, members, onPick }: P
   const { turn, tilt } = view;
   const drag = useDrag((right, down) => setView((before) => dragged(before, right, down)));
   const axes = useMemo(() => chosen.map((metric) => objectives.find((objective) => objective.metric === metric)).filter((one) => one !== undefined), [chosen, objectives]);
-  const front = useMemo(
-    () =>
-      membersOf(points, members, axes[0]?.metric ?? "") ??
-      frontOf(
-        points.map(({ values }) => values),
-        axes,
-      ),
-    [points, members, axes],
-  );
+  const front = useMemo(() => membersOf(points, members, axes[0]?.metric ?? "") ?? frontOf(allowed(points), axes), [points, members, axes]);
   const option = useCallback((palette: Palette) => cubeOption(palette, axes, points, front, standard, turn, tilt), [axes, points, front, standard, turn, tilt]);
   const pick = usePick(onPick);
   return (

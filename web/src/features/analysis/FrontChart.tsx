@@ -6,7 +6,7 @@ import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import type { Objective, Parameter } from "@/lib/api/client";
 import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
-import { colouring, frontOf, membersOf, sizeOf, usePick, type Point } from "./front";
+import { allowed, colouring, frontOf, membersOf, sizeOf, usePick, type Point } from "./front";
 
 interface Props {
   study: string;
@@ -28,14 +28,7 @@ interface Props {
 /** Plot two objectives against each other, with their Pareto front. */
 export function FrontChart({ study, first, second, points, standard, members, colour, size, wide = false, onPick }: Props) {
   const known = useMemo(() => membersOf(points, members, first.metric), [points, members, first]);
-  const measured = useMemo(
-    () =>
-      frontOf(
-        points.map(({ values }) => values),
-        [first, second],
-      ),
-    [points, first, second],
-  );
+  const measured = useMemo(() => frontOf(allowed(points), [first, second]), [points, first, second]);
   // The measured values of members that others seem to dominate are no steps.
   const line = known === undefined || known.every((place) => measured.includes(place));
   const front = useMemo(() => (line ? measured.filter((place) => known === undefined || known.includes(place)) : known), [known, measured, line]);

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { colouring, dragged, frontOf, membersOf, project, sizeOf } from "./front";
+import { allowed, colouring, dragged, frontOf, membersOf, project, sizeOf } from "./front";
 
 const time = { metric: "time", goal: "minimize" as const };
 const rate = { metric: "rate", goal: "maximize" as const };
@@ -63,4 +63,12 @@ it("lets the area of a point grow evenly with the value, within the range", () =
   const areas = [0, 5, 10].map((value) => sizeOf(parameter, value) ** 2);
   expect(areas.map(Math.round)).toEqual([25, 213, 400]);
   expect([sizeOf(parameter, 1000), sizeOf(parameter, undefined)]).toEqual([20, 5]);
+});
+
+it("has no point on a front that breaks an outcome constraint", () => {
+  const measured = [
+    { number: 1, values: { time: 1 }, isAllowed: false },
+    { number: 2, values: { time: 2 } },
+  ];
+  expect(frontOf(allowed(measured), [{ metric: "time", goal: "minimize" }])).toEqual([1]);
 });

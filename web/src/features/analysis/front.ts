@@ -9,6 +9,13 @@ export interface Point {
   number: number;
   params?: Configuration;
   values: Record<string, number>;
+  /** False: it breaks an outcome constraint, and is on no front. */
+  isAllowed?: boolean;
+}
+
+/** Return the values of points by which `frontOf` chooses: none for a point that breaks an outcome constraint. */
+export function allowed(points: readonly Point[]): Record<string, number>[] {
+  return points.map(({ values, isAllowed = true }) => (isAllowed ? values : {}));
 }
 
 /**

@@ -130,7 +130,7 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
   const trials = useInside(study, all);
   const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const { objectives } = study.spec;
-  const points = useMemo(() => aggregate(trials, objectives).map(({ number, params, median }) => ({ number, params, values: median })), [trials, objectives]);
+  const points = useMemo(() => aggregate(trials, objectives).map(({ number, params, median, breaks }) => ({ number, params, values: median, isAllowed: breaks === null })), [trials, objectives]);
   if (points.length === 0) {
     return (
       <Empty title={t`No trade-offs yet`}>
