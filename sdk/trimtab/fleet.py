@@ -1,7 +1,7 @@
 """Agents and the components that they offer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from trimtab.method import Verdict
@@ -56,3 +56,5 @@ class BestSettings:
     """Processor, kernel and compiler of the study's last trial; empty if they are unknown."""
     elsewhere: bool
     """True if the agents that offer the component now have last measured it on other machines."""
+    context: Params = field(default_factory=dict)
+    """The context for which alone the settings are recommended; empty for a study without a context."""

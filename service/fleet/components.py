@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F
-
+from service.core.context import context_words
 from service.core.errors import NotFound
 from service.core.space import Configuration
 from service.fleet import selectors
@@ -44,7 +43,8 @@ class Best:
     """The best configuration that a study has found for an application.
 
     `objective` is from the study's summary. `machine` describes where the study's last trial ran. `elsewhere` says that
-    the agents that offer the component now have last measured it on other machines.
+    the agents that offer the component now have last measured it on other machines. `context`: the only one for which
+    the configuration is recommended; empty if there is none.
     """
 
     application: str
@@ -57,6 +57,7 @@ class Best:
     updated_at: datetime
     machine: str = ""
     elsewhere: bool = False
+    context: Configuration = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,31 +126,22 @@ def get_component(principal: Principal, name: str) -> Component:
 
 
 def best_settings(principal: Principal, name: str) -> list[Best]:
-    """Return the best study for each application and objective, by application.
+    """Return the best study for each application, context and objective, by application.
 
     A proven gain precedes a provisional one, which precedes any other. Among equals the largest gain is the best.
     """
     tuned = access.rows(Study, principal).filter(component=name, summary__gain__isnull=False)
-    found: dict[tuple[str, str], tuple[int, Best]] = {}
-    largest_first = tuned.order_by(F("summary__gain").desc(), "-pk").select_related("summary").defer("spec")
-    # Sorting keeps the order of equals.
-    for study in sorted(largest_first, key=_rank):
-        summary = study.summary
-        if summary.configuration is None:
-            continue
-        objective = summary.objectives[0]
-        key = (study.application, f"{objective['metric']} {objective['goal']}")
-        best = Best(
-            application=study.application,
-            study=study.name,
-            state=study.state,
-            digest=study.digest,
-            objective=objective,
-            configuration=summary.configuration,
-            trials=study.finished_count,
-            updated_at=study.updated_at,
-        )
-        found.setdefault(key, (study.pk, best))
+    known = [
+        (study.pk, one)
+        for study in tuned.order_by("-pk").select_related("summary").defer("spec")
+        for one in _bests_of(study)
+    ]
+    # Sorting keeps the order of equals: the latest study comes first.
+    known.sort(key=lambda one: (_rank(one[1].objective), -float(one[1].objective["gain"])))
+    found: dict[tuple[str, str, str], tuple[int, Best]] = {}
+    for pk, best in known:
+        objective = f"{best.objective['metric']} {best.objective['goal']}"
+        found.setdefault((best.application, context_words(best.context), objective), (pk, best))
     described = access.rows(Trial, principal).filter(study_id__in=[pk for pk, _ in found.values()], machine__gt="")
     last = described.order_by("study_id", "-number").distinct("study_id").values_list("study_id", "machine")
     machines = dict(last)
@@ -174,10 +166,29 @@ def _machines_of_agents(principal: Principal, name: str) -> set[str]:
     return set(last.values_list("machine", flat=True))
 
 
-def _rank(study: Study) -> int:
-    """Return the place of a study's level of certainty."""
-    objectives = study.summary.objectives
-    level = objectives[0].get("level") if objectives else None
+def _bests_of(study: Study) -> Iterator[Best]:
+    """Yield what a study recommends: one configuration, or one for each context; nothing with several objectives."""
+    summary = study.summary
+    objective = summary.objectives[0]
+    rows = objective.get("contexts") or [{**objective, "configuration": summary.configuration, "context": {}}]
+    for row in rows:
+        if row["configuration"] is not None and row["gain"] is not None:
+            yield Best(
+                application=study.application,
+                study=study.name,
+                state=study.state,
+                digest=study.digest,
+                objective=row,
+                configuration=row["configuration"],
+                trials=study.finished_count,
+                updated_at=study.updated_at,
+                context=row["context"],
+            )
+
+
+def _rank(objective: Mapping[str, Any]) -> int:
+    """Return the place of a verdict's level of certainty."""
+    level = objective.get("level")
     return _RANKED.index(level) if level in _RANKED else len(_RANKED)
 
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from service.core.context import context_words
 from service.logger import Logger
 from service.matching import records
-from service.results.analysis import Analysis, analyse
+from service.results.analysis import Analysis, ObjectiveProgress, analyse
 from service.studies import listen_notify
 from service.studies.change import Deleted, read
 from service.studies.models import Study, StudySummary
@@ -100,8 +100,24 @@ def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
         if words and verdict is not None:
             shown |= {"default": verdict.default, "best": verdict.value, "gain": verdict.gain}
             interval = {"low": verdict.low, "high": verdict.high}
-        found.append({**shown, **interval, **known})
+        rows = {"contexts": [_of_row(progress, row) for row in analysis.contexts]} if analysis.contexts else {}
+        found.append({**shown, **interval, **known, **rows})
     return found
+
+
+def _of_row(progress: ObjectiveProgress, row: ContextRow) -> dict[str, Any]:
+    """Return the verdict in one context as the progress of the objective."""
+    verdict = row.verdict
+    numbers = {"default": None, "best": None, "gain": None, "low": None, "high": None}
+    if verdict is not None:
+        numbers = {name: getattr(verdict, "value" if name == "best" else name) for name in numbers}
+    return {
+        "context": dict(row.context),
+        "configuration": None if verdict is None else dict(verdict.configuration),
+        **{name: getattr(progress, name) for name in ("metric", "goal", "unit")},
+        **numbers,
+        **_of_verdict(verdict, ""),
+    }
 
 
 def _of_verdict(verdict: Verdict | None, words: str) -> dict[str, Any]:

@@ -634,6 +634,7 @@ def best_settings_message(best: Best) -> tuning_pb2.BestSettings:
                 setattr(verdict.compared, name, compared[name])
     for target in (message.params, verdict.params):
         set_values(target, best.configuration)
+    set_values(message.context, best.context)
     return message
 
 

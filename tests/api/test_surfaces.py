@@ -353,7 +353,17 @@ def test_each_row_of_a_table_has_its_own_settings_default_and_gain(
     summary = access.rows(StudySummary, principal).get(study_id=seen.study.pk)
     assert (summary.configuration, summary.best) == (None, small.verdict.value)
     assert seen.analysis.configuration is None
-    assert best_settings(principal, seen.study.component) == []
+    for row, known in zip((large, small), best_settings(principal, seen.study.component), strict=True):
+        assert row.verdict is not None
+        assert (known.context, known.configuration) == (row.context, row.verdict.configuration)
+        settings = from_best_settings(sent(converters.best_settings_message(known)))
+        assert of_sdk(settings.verdict) == plain(row.verdict)
+        assert dict(settings.context) == dict(row.context)
+        capsys.readouterr()
+        best_command._print(settings)
+        assert f"small, size {row.context['size']}, by study {seen.name}" in capsys.readouterr().out
+    over_rest = api.ok("GET", f"/components/{seen.study.component}")["best"]
+    assert [one["context"]["size"] for one in over_rest] == ["large", "small"]
     (curve,) = compare(principal, [seen.name]).curves
     assert (curve.configuration, curve.steps) == (None, [])
 

@@ -38,7 +38,8 @@ def _json(one: BestSettings) -> dict[str, object]:
 
 
 def _print(one: BestSettings) -> None:
-    out.print(f"{one.application or 'first application'}, by study {one.study}", markup=False, soft_wrap=True)
+    where = [one.application or "first application", *(f"{name} {shown(value)}" for name, value in one.context.items())]
+    out.print(f"{', '.join(where)}, by study {one.study}", markup=False, soft_wrap=True)
     print_verdict(one.objective, one.verdict, "Expected")
     if one.machine:
         out.print(f"Machine: {one.machine}", markup=False, soft_wrap=True)

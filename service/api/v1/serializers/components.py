@@ -136,6 +136,9 @@ class BestSettingsSerializer(serializers.Serializer[Any]):
     digest = serializers.CharField(help_text="Version that was tuned; empty: the version that the agent had.")
     objective = SummarisedObjectiveSerializer()
     configuration = ConfigurationField()
+    context = ConfigurationField(  # type: ignore[assignment]  # the base class has an attribute of this name
+        help_text="Context for which alone the configuration is recommended; empty: there is none."
+    )
     trials = serializers.IntegerField()
     machine = serializers.CharField(help_text="Processor, kernel and compiler of its last trial; empty: unknown.")
     elsewhere = serializers.BooleanField(

@@ -7,7 +7,7 @@ import { GainText } from "@/components/GainText";
 import type { ComponentDetail, Configuration, Parameter } from "@/lib/api/client";
 import { formatMetric, unitOf } from "@/lib/format";
 import { unitsOf } from "@/lib/space";
-import { conditionText } from "@/lib/verdicts";
+import { changesText, conditionText } from "@/lib/verdicts";
 import styles from "./BestSettings.module.css";
 
 type Best = ComponentDetail["best"][number];
@@ -23,9 +23,9 @@ export function BestSettings({ best, space, link }: Props) {
   return (
     <ul className={styles.list}>
       {best.map((one) => (
-        <li key={`${one.application} ${one.objective.metric}`} className={styles.one}>
+        <li key={`${one.application} ${JSON.stringify(one.context)} ${one.objective.metric}`} className={styles.one}>
           <div className={styles.head}>
-            <h3>{one.application || t`first application`}</h3>
+            <h3>{[one.application || t`first application`, changesText(one.context, undefined)].filter(Boolean).join(", ")}</h3>
             <GainText objective={one.objective} />
           </div>
           <p className={styles.soft}>
