@@ -1,6 +1,7 @@
 """Values of metrics with their units."""
 
 import math
+from decimal import ROUND_HALF_UP, Context
 
 from trimtab.objective import Objective
 
@@ -18,6 +19,12 @@ def quantity(value: float, objective: Objective) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return a value with four digits, and never fewer than left of the point."""
-    whole = 0 if value == 0 or not math.isfinite(value) else math.floor(math.log10(abs(value))) + 1
-    return f"{value:.{max(4, min(whole, 9))}g}"
+    """Return a value with four digits, and never fewer than left of the point.
+
+    A tie is rounded away from zero as in the console: 60.805 is 60.81, although its binary value is below the tie.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = max(4, min(math.floor(math.log10(abs(value))) + 1, 9))
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(repr(value))
+    return f"{float(rounded):.{digits}g}"
