@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 # Most of the time a test waits for processes, so that more of them run than this has cores. Each worker starts its own
 # servers (2 GB with all of them).
-OPTIONS = ["--numprocesses=4", "--dist=loadfile", "--no-loadscope-reorder", "--durations=30"]
+OPTIONS = ["--numprocesses=5", "--dist=loadfile", "--no-loadscope-reorder", "--durations=30"]
 FAST = ["-m", "not slow"]
 
 

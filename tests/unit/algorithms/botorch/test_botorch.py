@@ -30,9 +30,11 @@ from service.core.space import (
     Space,
 )
 from service.core.trial import TrialRecord
+from tests.marks import slow_cases
 
 SECONDS = Objective("seconds", "minimize")
 RATE = Objective("rate", "maximize")
+DEAR = "AdditiveMapSaasSingleTaskGP"
 FEW: Mapping[str, object] = {"mc_samples": 16, "num_restarts": 1, "raw_samples": 32}
 MIXED = Problem.build(
     Space.build(
@@ -81,10 +83,15 @@ def test_the_names_are_those_of_botorch() -> None:
 
 @pytest.mark.parametrize("given", [
     {},
-    *({"model": name} for name in options.MODELS[1:]),
+    *({"model": name} for name in options.MODELS[1:] if name != DEAR),
     *({"acquisition": name} for name in options.FOR_ONE_OBJECTIVE[1:]),
     *({"optimizer": name} for name in ("optimize_acqf", "optimize_acqf_discrete")),
-    *({"input_transform": "Warp", "model": name} for name in options.WARPED),
+    *({"input_transform": "Warp", "model": name} for name in options.WARPED if name != DEAR),
+    *slow_cases(
+        "fits hundreds of kernels; the other classes go the same way",
+        {"model": DEAR},
+        {"input_transform": "Warp", "model": DEAR},
+    ),
 ], ids=lambda given: ", ".join(given.values()))  # fmt: skip
 def test_the_chosen_classes_compute_the_suggestion(given: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "service.algorithms.gp.model_based")
@@ -288,6 +295,7 @@ def test_values_without_a_usable_scale_give_a_random_suggestion(caplog: pytest.L
     assert "the next suggestion is random" in caplog.text
 
 
+@pytest.mark.slow("nine steps of a search; a single suggestion of each class shows the way")
 def test_the_search_approaches_the_optimum() -> None:
     algorithm = create(replace(MIXED, noisy=False), trials := completed(drawn(MIXED, 12)))
     best = min(trial.metrics["seconds"] for trial in trials)

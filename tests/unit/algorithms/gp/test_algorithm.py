@@ -122,6 +122,7 @@ def hours(per_second: bool, seed: int) -> tuple[float, float]:
     return sum(one.seconds or 0.0 for one in history), best(history)
 
 
+@pytest.mark.slow("six whole searches; the test with several objectives shows the preference")
 def test_improvement_per_second_prefers_short_trials_where_they_are_as_good() -> None:
     weighed, plain = ([hours(per_second, seed) for seed in range(3)] for per_second in (True, False))
     assert sum(time for time, _ in weighed) < 0.75 * sum(time for time, _ in plain)
@@ -469,6 +470,7 @@ def test_a_large_grid_is_searched_and_a_small_one_scored_whole() -> None:
         assert best(history) < 0.002
 
 
+@pytest.mark.slow("fits 36 models; the contract of algorithms has spaces of all kinds")
 def test_every_pair_of_kinds_can_be_a_space() -> None:
     kinds: list[Parameter] = [
         FloatParameter("float", 1, 2),
