@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -210,6 +211,21 @@ def test_the_time_of_the_trial_is_subtracted_from_the_load(
     load = watch.load()
     assert bool(quiet.doubts([load])) is doubtful
     assert load.spent == pytest.approx(own, abs=0.01)
+
+
+@pytest.mark.parametrize(("waited", "share"), [(0, 0.0), (900, 0.0), (1100, 0.4)])
+def test_steps_of_the_idle_time_are_no_load_unless_processes_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: int, share: float
+) -> None:
+    """A run of 20 ms on an idle CPU of which 10 ms of idle time are written, and that computes for 2 ms."""
+    pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+    place = machine(tmp_path, proc__pressure__cpu=pressure.format(5000))
+    spent, moments = [7.0, 7.002], [100.0, 100.02]
+    monkeypatch.setattr(quiet, "_own_time", lambda group: spent.pop(0))
+    monkeypatch.setattr(quiet, "time", SimpleNamespace(monotonic=lambda: moments.pop(0)))
+    watch = quiet.Watch([1], place)
+    machine(tmp_path, proc__pressure__cpu=pressure.format(5000 + waited), proc__stat=stat(idle=1))
+    assert quiet.interference([watch.load()])["share"] == pytest.approx(share)
 
 
 def test_little_memory(tmp_path: Path) -> None:
