@@ -297,16 +297,17 @@ class FinalCheck:
         sides = (pair.before, pair.after) if compared else (measured(rounds, 0), measured(rounds, 1))
         default, value = (sign * statistics.median(run.values[0] for run in runs) if runs else None for runs in sides)
         shares = [run.share or 0.0 for run in pair.disturbed]
-        broken, runs = sum(run.broken for run in sides[1]), len(sides[1])
+        # A disturbance is no excuse for a broken constraint.
+        every = measured(rounds, 1)
         found = CheckResult(
             "",
             *(0.0, 0.0, 0.0) if compared is None else (compared.gain.estimate, compared.gain.low, compared.gain.high),
             begun(rounds),
             default,
             known=compared is not None,
-            acceptable=mostly_acceptable(broken, runs),
+            acceptable=mostly_acceptable(sum(run.broken for run in every), len(every)),
             value=value,
-            runs=runs,
+            runs=len(sides[1]),
             default_runs=len(sides[0]),
             rounds=pair.rounds,
             disturbed=pair.disturbed_rounds,
@@ -315,16 +316,18 @@ class FinalCheck:
             certain=compared is None or compared.certain,
             failing=failures(rounds, 1) > failures(rounds, 0) + 1,
         )
-        return replace(found, text=self._text(found, rounds, objective, broken))
+        return replace(found, text=self._text(found, rounds, objective))
 
-    def _text(self, found: CheckResult, rounds: Sequence[Round], objective: Objective, broken: int) -> str:
+    def _text(self, found: CheckResult, rounds: Sequence[Round], objective: Objective) -> str:
         if found.failing:
             failed = f"{failures(rounds, 1)} of {finished(rounds, 1)} runs"
             return f"no gain to use: in the final check, the best configuration failed in {failed}{cause(rounds, 1)}"
         if not found.known:
             return f"no measurable gain: {self._why_unknown(found, rounds)}"
         if not found.acceptable:
-            return f"no gain to use: {broken} of {found.runs} runs of the final check broke an outcome constraint"
+            every = measured(rounds, 1)
+            broken = f"{sum(run.broken for run in every)} of {len(every)} runs"
+            return f"no gain to use: {broken} of the final check broke an outcome constraint"
         if found.low <= 0:
             text = "the default is better" if found.high < 0 else "no measurable gain"
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,17 @@ def test_runs_that_are_disturbed_more_than_usual_are_left_out_of_both_sides() ->
     found = checked([*before], [*after])
     assert (found.default_runs, found.runs, found.rounds, found.disturbed, found.doubtful) == (7, 9, 10, 0, 0)
     assert found.proven
+
+
+def test_a_disturbed_run_counts_for_the_constraints() -> None:
+    before = [run(value, share=0.0) for value in noise(13)]
+    after = [
+        replace(run(0.9 * value, share=0.6 if place < 6 else 0.0), broken=place < 6)
+        for place, value in enumerate(noise(14))
+    ]
+    found = checked([*before], [*after])
+    assert (found.runs, found.acceptable) == (4, False)
+    assert found.text == "no gain to use: 6 of 10 runs of the final check broke an outcome constraint"
 
 
 def test_where_most_runs_are_disturbed_all_of_them_count() -> None:
