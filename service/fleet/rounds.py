@@ -91,8 +91,21 @@ def _next(
     nodes = _nodes(work, agent.name)
     taken = _taken(work, {trial.round for trial in waiting} | {number for number, *_ in active})
     room = "" not in own and (bool(set(nodes) - taken) if nodes else not own)
-    may = room and len(able) + len(own) < ending.most_agents(work)
+    may = room and _others(work, agent, begun, able) + len(own) < ending.most_agents(work)
     return [trial for trial in free if trial.round not in begun][:1] if may else []
+
+
+def _others(work: Work, agent: Agent, begun: Mapping[int, _Begun], able: Set[int]) -> int:
+    """Return how many other agents take part in the check.
+
+    If more agents than may have taken part, those that have done so last go on.
+    """
+    last: dict[int, datetime] = {}
+    for one in begun.values():
+        if one.agent in able or (one.agent == agent.pk and not _is_idle(work, one)):
+            last[one.agent] = max(one.idle or work.time, last.get(one.agent, one.idle or work.time))
+    latest = sorted(last, key=lambda one: last[one], reverse=True)[: ending.most_agents(work)]
+    return sum(one != agent.pk for one in latest)
 
 
 def _is_lost(work: Work, begun: _Begun | None, agent: Agent, able: Set[int]) -> bool:

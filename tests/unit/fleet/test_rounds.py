@@ -177,6 +177,22 @@ def test_two_agents_on_one_node_do_not_run_rounds_at_once(principal: Principal) 
     assert acquire(principal) == []
 
 
+def test_the_agent_that_took_over_goes_on(principal: Principal) -> None:
+    """The first one comes back, and one agent is enough for the check."""
+    name = in_check(principal, parallelism=1, trials=8)
+    [begun] = acquire(principal)
+    settle(principal, begun)
+    agents.drain(principal, FIRST, draining=True)
+    for expected in (2, 2):
+        [other] = acquire(principal, 1, SECOND)
+        assert round_of(principal, name, other) == expected
+        settle(principal, other, SECOND)
+        agents.drain(principal, FIRST, draining=False)
+    assert acquire(principal) == []
+    [other] = acquire(principal, 1, SECOND)
+    assert round_of(principal, name, other) == 3
+
+
 def test_a_failed_run_is_repeated_once_on_its_agent(principal: Principal) -> None:
     name = in_check(principal, parallelism=1)
     [begun] = acquire(principal)
