@@ -504,7 +504,7 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
     if found is not None:
         recommendation = message.recommendation
         recommendation.value = found.value
-        recommendation.trials.extend(analysis.best[0].numbers)
+        recommendation.trials.extend(number for one in analysis.best for number in one.numbers)
         for name, value in found.configuration.items():
             set_value(recommendation.params[name], value)
         if found.low is not None and found.high is not None:

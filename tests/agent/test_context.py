@@ -153,13 +153,17 @@ def test_the_table_has_good_settings_for_each_context(
     searched = [trial.params["access"] for trial in study.trials(["COMPLETED"]) if trial.origin != "check"]
     assert searched.count("random") == searched.count("ordered") == trials // 2
 
-    sizes = {}
+    sizes, settings = {}, {}
     for access in ACCESSES:
         row = study.best({"access": access})
         assert row.verdict is not None
-        assert row.verdict.proven, (access, row.settings, row.verdict)
-        assert not row.is_default
-        sizes[access] = int(row.settings["size"])
+        # Other processes may disturb the runs on this machine. Then the settings that were found are not those to use.
+        assert row.verdict.proven or row.verdict.code == "disturbed", (access, row.settings, row.verdict)
+        assert row.is_default == (not row.verdict.proven)
+        assert row.best is not None
+        sizes[access] = int(row.best["size"])
+        settings[access] = row.settings["size"]
+        assert settings[access] == (DEFAULT if row.is_default else sizes[access])
         # The two best sizes may change places; the default takes more than twice the time of the best one.
         least = min(exhaustive[access, size] for size in SIZES)
         assert exhaustive[access, sizes[access]] <= 2 * least < exhaustive[access, DEFAULT], (sizes, exhaustive)
@@ -172,4 +176,6 @@ def test_the_table_has_good_settings_for_each_context(
     follower.step()
     present[0] = "ordered"
     follower.step()
-    assert [row.settings["size"] for row in applied] == [sizes["random"], sizes["ordered"]]
+    # Settings that do not change are not applied again.
+    expected = list(dict.fromkeys([settings["random"], settings["ordered"]]))
+    assert [row.settings["size"] for row in applied] == expected

@@ -62,6 +62,10 @@ def test_a_proven_setting_reaches_a_wrapped_command(embedded_service: EmbeddedSe
         assert study.verdict.proven
         [record] = [one for one in client.matching.records() if one.study == "ant"]
         assert record.gain_low > 0
+        if record.cause == "approval":
+            # Other processes have disturbed the final check on this machine, so that an administrator decides.
+            assert study.verdict.disturbed_rounds > 0
+            record = client.matching.restore(record.id)
         found = record.params["delay"]
 
         def applied() -> bool:
