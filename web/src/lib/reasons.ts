@@ -144,6 +144,15 @@ function sentenceFor({ code, values }: ReasonData): string | null {
         ? t`${number("trials")} trials in a row are infeasible for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`
         : t`${number("trials")} trials in a row have failed for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`;
     }
+    // Why other people's jobs do not get settings by themselves.
+    case "record_disturbed":
+      return t`Other processes disturbed ${number("disturbed")} of ${number("rounds")} rounds of the final check.`;
+    case "record_injected":
+      return t`The gain was measured under injected ${word("text")}.`;
+    case "record_not_by_agents":
+      return t`Not all of its runs were measured by agents.`;
+    case "record_on_several_machines":
+      return plural(Number(values.machines), { one: "Its runs were measured on # kind of machine.", other: "Its runs were measured on # kinds of machines." });
     // Why auto has chosen an algorithm: clauses without a full stop.
     case "grid_fits":
       return plural(Number(values.configurations), {
