@@ -254,3 +254,19 @@ def test_penalties_of_any_size_do_not_hide_the_best(client: trimtab.Client, name
     study.tell(study.ask()[0], {"seconds": 1e308})
     assert study.best_trial.metrics["seconds"] <= 1.5 * min(measured)
     assert min(measured) <= study.recommendation.value <= 2 * min(measured)
+
+
+@pytest.mark.parametrize("algorithm", ["ga", "gp"])
+def test_a_search_that_a_rule_ends_repeats_its_best_first(client: trimtab.Client, name: str, algorithm: str) -> None:
+    stopping = {"rule": "trials", "trials": 8}
+    study = create(client, name, algorithm=algorithm, noisy=True, stopping=stopping, final_check=None)
+    numbers = random.Random(1)
+    study.optimize(lambda params: params["x"] + 1 + numbers.random() / 10, parallel=3, progress=False)
+    assert study.refresh().state == "COMPLETED"
+    trials = study.trials()
+    assert {trial.state for trial in trials} == {"COMPLETED"}
+    origins = [trial.origin for trial in trials]
+    first = origins.index("replicate")
+    assert first >= 8
+    assert set(origins[first:]) == {"replicate"}
+    assert 3 <= len(origins) - first <= 12
