@@ -11,6 +11,7 @@ import numpy as np
 
 from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated
+from service.core.penalties import shown_cap_of
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord, trusted, usual_share
@@ -94,13 +95,21 @@ def best_of(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
 
 
 def ranked(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
-    """Return the configurations from the best to the worst; with several objectives, the Pareto set as in `best`."""
+    """Return the configurations from the best to the worst; with several objectives, the Pareto set as in `best`.
+
+    A configuration with a penalty in any objective is in the Pareto set only if there is no other.
+    """
     found = [estimate for estimate in found if estimate.acceptable] or found
     if not found:
         return []
     values = problem.signs() * np.array(
         [[estimate.median[objective.metric] for objective in problem.objectives] for estimate in found]
     )
+    if len(problem.objectives) > 1:
+        caps = [shown_cap_of(column) for column in values.T]
+        good = (values <= [math.inf if cap is None else cap for cap in caps]).all(axis=1)
+        if good.any():
+            found, values = [found[place] for place in np.flatnonzero(good)], values[good]
     order = sorted(range(len(found)), key=lambda place: (*values[place], -found[place].n, found[place].numbers))
     if len(problem.objectives) == 1:
         return [found[place] for place in order]

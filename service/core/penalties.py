@@ -25,11 +25,11 @@ FloatArray = npt.NDArray[np.float64]
 # of all values, or a fifth if the penalties are within a factor of three. A search without noise that comes close to
 # the optimum leaves most of its values far behind as well, but these differ from each other.
 _JUMP, _ALIKE = 30.0, 3.0
+_LEAST, _LEAST_SHARE, _LEAST_SHARE_OF_ALIKE = 3, 0.5, 0.2
 # A larger jump is hardly a measurement, and is shown as a penalty.
 _SHOWN_JUMP = 300.0
 # Values differ if their distance is more than this part of them: less is rounding, or the end of an exact search.
 _LEAST_DIFFERENCE = 1e-6
-_LEAST, _LEAST_SHARE, _LEAST_SHARE_OF_ALIKE = 3, 0.5, 0.2
 
 
 def cap_of(values: Sequence[float] | FloatArray, jump: float = _JUMP) -> float | None:
@@ -49,17 +49,15 @@ def cap_of(values: Sequence[float] | FloatArray, jump: float = _JUMP) -> float |
     return None
 
 
-def capped(values: FloatArray) -> FloatArray:
-    """Return the values, [n], with the cap in place of each penalty."""
-    cap = cap_of(values)
-    return values if cap is None else np.minimum(values, cap)
+def shown_cap_of(values: Sequence[float] | FloatArray) -> float | None:
+    """Return the same as `cap_of`, for penalties that are shown as such: a configuration may be really slow."""
+    return cap_of(values, _SHOWN_JUMP)
 
 
 def penalised(problem: Problem, trials: Sequence[TrialRecord]) -> frozenset[int]:
     """Return the numbers of the completed trials with a penalty in place of a value of an objective.
 
-    A table shows them as penalties, and the axes and scales of a plot leave them out. The rule is stricter than the one
-    of models, because a configuration may be really slow.
+    A table shows them as penalties, and the axes and scales of a plot leave them out.
     """
     found: set[int] = set()
     for sign, metric in zip(problem.signs().tolist(), problem.metrics, strict=True):
@@ -68,7 +66,7 @@ def penalised(problem: Problem, trials: Sequence[TrialRecord]) -> frozenset[int]
             for trial in trials
             if trial.state == TrialState.COMPLETED and math.isfinite(trial.metrics.get(metric, math.nan))
         }
-        cap = cap_of(list(measured.values()), _SHOWN_JUMP)
+        cap = shown_cap_of(list(measured.values()))
         if cap is not None:
             found.update(number for number, value in measured.items() if value > cap)
     return frozenset(found)

@@ -1,7 +1,9 @@
 import math
 import sys
 
-from service.core.estimates import aggregate, best, mean
+import pytest
+
+from service.core.estimates import aggregate, best, mean, median
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
@@ -75,6 +77,18 @@ def test_several_objectives_give_the_pareto_set() -> None:
         trial(4, 4.0, seconds=2.0, rate=5.0),
     ]
     assert [one.numbers for one in best(TWO, trials)] == [(2,), (4,), (1,)]
+
+
+def test_a_penalty_in_one_objective_is_not_in_the_pareto_set() -> None:
+    values = [(3.0, 8.0), (2.0, 7.0), (4.0, 9.0), (1e6, 99.0), (2.5, 6.0)]
+    trials = [trial(number, number, seconds=seconds, rate=rate) for number, (seconds, rate) in enumerate(values, 1)]
+    assert [one.numbers for one in best(TWO, trials)] == [(2,), (1,), (3,)]
+    assert [one.numbers for one in best(TWO, trials[3:4])] == [(4,)]
+
+
+@pytest.mark.parametrize("values", [[1.0, 3.0], [2.0], [1.0, 5.0, 3.0], [1.7e308, 1.7e308], [-1.7e308, 1.7e308]])
+def test_the_median_of_any_numbers_is_finite(values: list[float]) -> None:
+    assert median(values) == sum(sorted(values)[i] / 2 for i in ((len(values) - 1) // 2, len(values) // 2))
 
 
 def test_outcome_constraints_come_before_the_objective() -> None:
