@@ -83,13 +83,13 @@ Found = Recommendation | ContextTable | ParetoSet
 
 
 BY_POSTERIOR = (
-    Calibration(16, -1.95, 1.09, 5.3, -4.85, 2.15),
-    Calibration(30, -2.1, 1.19, 4.2, -3.05, 1.5),
+    Calibration(16, -2.2, 1.05, 5.65, -5.3, 2.28),
+    Calibration(30, -2.1, 1.2, 4.75, -3.3, 2.1),
 )
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
 AFTER_ADAPTIVE = (
-    Calibration(30, -2.0, 0.4, 2.9, -2.75, 2.15),
-    Calibration(60, -2.0, 0.75, 2.6, -2.7, 3.0),
+    Calibration(30, -2.0, 0.36, 3.16, -3.06, 2.6),
+    Calibration(60, -2.1, 0.75, 2.66, -2.74, 3.03),
 )
 AFTER_CLOSING = (
     Calibration(16, -2.2, 0.4, 4.35, -4.25, 2.5),
