@@ -109,7 +109,7 @@ def ranked(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
         caps = [shown_cap_of(column) for column in values.T]
         good = (values <= [math.inf if cap is None else cap for cap in caps]).all(axis=1)
         if good.any():
-            found, values = [found[place] for place in np.flatnonzero(good)], values[good]
+            found, values = [found[place] for place in np.flatnonzero(good).tolist()], values[good]
     order = sorted(range(len(found)), key=lambda place: (*values[place], -found[place].n, found[place].numbers))
     if len(problem.objectives) == 1:
         return [found[place] for place in order]
