@@ -77,7 +77,8 @@ class Verdict:
     unit. `default` and `default_runs` are of the default configuration. `gain` is a share of the default's value, and
     the interval from `low` to `high` contains it with a confidence of 95 % (or of the final check's own level).
     `trials` is the number of trials of the final check, 0 before its end and without one. `measured` is the number of
-    trials with a value, and `doubtful` the number of those with a doubtful timing; after a final check, of its trials.
+    trials with a value, and `doubtful` the number of those with a doubtful timing. After a final check, all numbers of
+    runs are of its own trials.
     `effects`: which changes carry a proven gain, once the final check has found out.
 
     This object decides what is recommended. If the final check has not shown that the configuration found is better,
@@ -269,6 +270,8 @@ def _of_check(
     """Return the verdict of a final check that is over. `measured`: what it has compared with the default."""
     code = _of_the_check(checked)
     default = problem.space.default()
+    # The values are those of the check, and so are the numbers of runs. An earlier version has not stored them.
+    runs, default_runs = checked.runs or runs, checked.default_runs or default_runs
     found = Verdict(
         Level.PROVEN if checked.proven else Level.PROVISIONAL if checked.better else Level.NO_GAIN,
         code,

@@ -135,6 +135,18 @@ def test_a_gain_that_other_processes_may_have_caused_is_provisional() -> None:
     assert (proven.level, proven.code, proven.conditions) == (Level.PROVEN, Finding.BETTER, (condition,))
 
 
+def test_the_numbers_of_runs_are_those_of_the_check_as_the_values_are() -> None:
+    checked = CheckResult("faster", 0.2, 0.1, 0.3, 8, 10.0, value=8.0, runs=4, default_runs=3)
+    found = conclude(SECONDS, recommended(0.2, 0.1, 0.3), checked, 11, 9)
+    assert (found.runs, found.default_runs) == (4, 3)
+    worse = conclude(SECONDS, recommended(-0.2, -0.3, -0.1), replace(checked, low=-0.3, high=-0.1), 11, 9)
+    assert worse.runs == worse.default_runs == 3
+    assert worse.compared is not None
+    assert worse.compared.runs == 4
+    earlier = conclude(SECONDS, recommended(0.2, 0.1, 0.3), CheckResult("faster", 0.2, 0.1, 0.3, 8, 10.0), 11, 9)
+    assert (earlier.runs, earlier.default_runs) == (11, 9)
+
+
 def test_without_any_value_of_the_default_the_configuration_found_stays() -> None:
     checked = CheckResult("the default failed", 0.0, 0.0, 0.0, 8, None, known=False, value=7.0)
     assert after_check(SECONDS, {"n": 2}, checked) is None
