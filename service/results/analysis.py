@@ -40,7 +40,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import budget
 from service.trials.ending import checked_of
-from service.trials.grounds import Grounds, grounds_of
+from service.trials.grounds import Grounds, grounds_of, runs_of
 from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
 from service.tuner.contextual import tuner_for
@@ -311,7 +311,8 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
         recommended = _recommended(recommended, verdict)
         best = [one for one in [_summary_of(study, memory, verdict.configuration)] if one is not None]
         numbers = best[0].numbers if best else ()
-        grounds = grounds_of(principal, study, verdict.configuration, numbers, default_runs)
+        among = runs_of(principal, study, [*numbers, *default_runs])
+        grounds = grounds_of(study, verdict.configuration, numbers, default_runs, among)
         verdict = replace(verdict, measured=counted, doubtful=doubtful, effects=_effects(study, recommended))
         verdict = grounds.of(verdict)
     shown = headline(problem, _candidates(problem, before, best, stored), verdict or pareto_verdict)
@@ -389,11 +390,16 @@ def _summarise_contexts(
     checked = _checked_contexts(study, memory)
     rows: list[ContextRow] = []
     best: list[ConfigurationSummary] = []
+    parts = {context_key(values): problem.within(values) for values in context.table()}
+    for key, one in checked.items():
+        after = after_check(parts[key], one.configuration, one.result) if key in parts else None
+        recommended |= {} if after is None else {key: after}
+    sides = [*(one.configuration for one in recommended.values()), *(part.space.default() for part in parts.values())]
+    summaries = [_summary_of(study, memory, one) for one in sides]
+    among = runs_of(principal, study, [number for one in summaries if one is not None for number in one.numbers])
     for values in context.table():
-        part = problem.within(values)
-        result = checked.get(context_key(values))
-        found = None if result is None else after_check(part, result.configuration, result.result)
-        found = found or recommended.get(context_key(values))
+        part = parts[context_key(values)]
+        result, found = checked.get(context_key(values)), recommended.get(context_key(values))
         verdict = None
         if found is not None:
             measured = memory.estimates[actions.configuration_key(study, found.configuration)].numbers
@@ -404,7 +410,7 @@ def _summarise_contexts(
             verdict = conclude(part, found, known, len(measured), len(default_runs), unrepeated=_unrepeated(study))
             shown = _summary_of(study, memory, verdict.configuration)
             numbers = () if shown is None else shown.numbers
-            verdict = grounds_of(principal, study, verdict.configuration, numbers, default_runs).of(verdict)
+            verdict = grounds_of(study, verdict.configuration, numbers, default_runs, among).of(verdict)
             best += [] if shown is None else [shown]
         rows.append(row_of(problem, values, verdict))
     noise = replicate_deviation(_replicates(memory, problem.metrics[0]))
@@ -484,7 +490,8 @@ def _pareto_verdict(principal: Principal, study: Study, memory: _Memory) -> Pare
         sides = [found.leading.params, spec_of(study).problem.space.default()]
         shown = [_summary_of(study, memory, one) for one in sides]
         runs, default_runs = (() if one is None else one.numbers for one in shown)
-        conditions = grounds_of(principal, study, found.leading.params, runs, default_runs).conditions
+        among = runs_of(principal, study, [*runs, *default_runs])
+        conditions = grounds_of(study, found.leading.params, runs, default_runs, among).conditions
     return replace(found, measured=len(memory.numbers), doubtful=memory.doubtful, conditions=conditions)
 
 

@@ -32,7 +32,7 @@ from service.studies.models import Operation, Study, Trial
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.trials import budget, messages, tuners
-from service.trials.grounds import Grounds, grounds_of
+from service.trials.grounds import Grounds, grounds_of, runs_of
 from service.trials.method import parse_check, runs_in_request, watches_results
 from service.tuner.contextual import ContextualTuner
 from service.tuner.elimination import State
@@ -387,7 +387,8 @@ def _verdict_of(
         numbers[key].append(number)
     runs, default_runs = (numbers[key] for key in keys)
     verdict = conclude(problem, recommended, checked, len(runs), len(default_runs))
-    grounds = grounds_of(work.principal, study, verdict.configuration, runs, default_runs)
+    among = runs_of(work.principal, study, [*runs, *default_runs])
+    grounds = grounds_of(study, verdict.configuration, runs, default_runs, among)
     return grounds.of(verdict), grounds
 
 

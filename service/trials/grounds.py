@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from service.core.reasons import Reason, joined
 from service.core.space import Configuration
@@ -20,6 +21,18 @@ _CPU_TIME = Reason(
     " file.",
     "cpu_time",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The columns of a measured trial that matter for a verdict."""
+
+    number: int
+    origin: str
+    metrics: Mapping[str, float] | None
+    agent: str
+    machine: str
+    interference: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +91,32 @@ class Grounds:
             yield Reason(text, "record_on_several_machines", machines=len(self.machines))
 
 
+def runs_of(principal: Principal, study: Study, numbers: Iterable[int]) -> dict[int, Run]:
+    """Return the runs of the trials with these numbers, with one query."""
+    rows = access.rows(Trial, principal).filter(study_id=study.pk, number__in=set(numbers))
+    columns = ("number", "origin", "metrics", "agent", "machine", "interference")
+    return {row[0]: Run(*row) for row in rows.values_list(*columns)}
+
+
 def grounds_of(
-    principal: Principal, study: Study, configuration: Configuration, runs: Sequence[int], default_runs: Sequence[int]
+    study: Study,
+    configuration: Configuration,
+    runs: Sequence[int],
+    default_runs: Sequence[int],
+    among: Mapping[int, Run],
 ) -> Grounds:
     """Return the grounds of a verdict on a configuration.
 
-    `runs` and `default_runs` are the numbers of the trials that have measured it and the default. After a final check
-    only its trials count.
+    `runs` and `default_runs` are the numbers of the trials that have measured it and the default. `among` has them, and
+    may have more. After a final check only its trials count.
     """
     check = {**(study.final_check or {}), **(study.verdict or {})}
-    rows = access.rows(Trial, principal).filter(study_id=study.pk, number__in={*runs, *default_runs})
-    columns = ("number", "origin", "metrics", "agent", "machine", "interference")
-    found = list(rows.order_by("number").values_list(*columns))
+    found = [among[number] for number in sorted({*runs, *default_runs}) if number in among]
     if study.verdict is not None:
-        checked = [one for one in found if one[1] == "check" and one[0] > check.get("after", 0)]
+        checked = [one for one in found if one.origin == "check" and one.number > check.get("after", 0)]
         found = checked or found
     own = {*runs}
-    measured = [metrics or {} for number, _, metrics, *_ in found if number in own]
+    measured = [one.metrics or {} for one in found if one.number in own]
     conditions = [
         Reason(f"under injected {rule['text']}", "injected", text=rule["text"])
         for rule in study.injected or ()
@@ -105,7 +127,7 @@ def grounds_of(
         kept = sum(constraint not in problem.broken(metrics) for metrics in measured)
         text = f"keeps {constraint.text} in {kept} of {len(measured)} runs"
         conditions.append(Reason(text, "limit", constraint=constraint.text, kept=kept, runs=len(measured)))
-    machines = tuple(dict.fromkeys(machine for *_, machine, _ in found))
+    machines = tuple(dict.fromkeys(one.machine for one in found))
     known = [machine for machine in machines if machine]
     if len(known) == 1:
         conditions.append(Reason(f"on {known[0]}", "machine", machine=known[0]))
@@ -113,7 +135,7 @@ def grounds_of(
         text = f"on {len(known)} kinds of machines: {'; '.join(known)}"
         conditions.append(Reason(text, "machines", machines=[*known]))
     objective = problem.objectives[0]
-    unaffected = any(objective.metric in (interference or {}).get("unaffected", ()) for *_, interference in found)
+    unaffected = any(objective.metric in (one.interference or {}).get("unaffected", ()) for one in found)
     is_time = word_for(objective) == "faster" and not unaffected
-    by_agents = all(agent for _, _, _, agent, *_ in found)
+    by_agents = all(one.agent for one in found)
     return Grounds(tuple(conditions), by_agents, machines, _CPU_TIME if is_time and by_agents else "")

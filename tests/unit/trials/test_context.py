@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from service.notices.models import Kind, Notice
 from service.planning.create import create_study
@@ -79,6 +81,20 @@ def test_enqueued_trials_need_their_context_and_wait_for_it(principal: Principal
     enqueue.enqueue_trials(principal, study, params={"x": 0.1, **HIGH})
     assert ask(principal, study, context=IDLE)[0].params == {"x": 0.5, "load": "idle"}
     assert ask(principal, study, context=HIGH)[0].params == {"x": 0.1, "load": "high"}
+
+
+def test_a_table_of_more_contexts_needs_no_more_queries(principal: Principal) -> None:
+    counts = []
+    for contexts in ([IDLE], [IDLE, HIGH]):
+        study = new(principal)
+        for context in contexts:
+            for trial in ask(principal, study, count=2, context=context):
+                measure(principal, study, trial)
+        with CaptureQueriesContext(connection) as queries:
+            rows = table(principal, study).contexts
+        assert sum(row.verdict is not None for row in rows) == len(contexts)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
 
 
 def test_the_table_has_the_default_where_nothing_is_proven(principal: Principal) -> None:
