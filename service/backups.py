@@ -10,6 +10,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from trimtab_components.terminal import write
+
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -48,12 +50,12 @@ def backup(
 
     folder, target = data_folder(data_dir).expanduser().resolve(), file.expanduser().absolute()
     _end_on_sigterm()
-    print(f"Backing up the data in {folder} ...", file=sys.stderr, flush=True)
+    write(f"Backing up the data in {folder} ...", error=True)
     try:
         manifest = back_up(folder, target)
     except BackupError as error:
         _end(str(error))
-    print(f"Wrote {target}: {target.stat().st_size} bytes, state of {manifest.taken_at} or later.")
+    write(f"Wrote {target}: {target.stat().st_size} bytes, state of {manifest.taken_at} or later.")
 
 
 def restore(
@@ -76,12 +78,12 @@ def restore(
 
     folder = data_folder(data_dir).expanduser().resolve()
     _end_on_sigterm()
-    print(f"Restoring {file} into {folder} ...", file=sys.stderr, flush=True)
+    write(f"Restoring {file} into {folder} ...", error=True)
     try:
         manifest = make_folder(file.expanduser(), folder)
     except BackupError as error:
         _end(str(error))
-    print(f"Restored the state of {manifest.taken_at}. Start it: trimtab-service up --data-dir {folder}")
+    write(f"Restored the state of {manifest.taken_at}. Start it: trimtab-service up --data-dir {folder}")
 
 
 def _end_on_sigterm() -> None:
@@ -90,5 +92,5 @@ def _end_on_sigterm() -> None:
 
 
 def _end(message: str) -> NoReturn:
-    print(f"trimtab-service: {message}", file=sys.stderr)
+    write(f"trimtab-service: {message}", error=True)
     raise typer.Exit(1)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trimtab_components.terminal import write
+
 if TYPE_CHECKING:
     from service.tenancy.models import Tenant
     from service.tenancy.principal import Principal
@@ -43,7 +45,7 @@ def list_tenants(data_dir: DataDir = None) -> None:
         from service.tenancy import tenants
 
         for tenant in tenants.every():
-            print("\t".join([tenant.slug, tenant.name, "disabled" if tenant.disabled_at else ""]).rstrip())
+            write("\t".join([tenant.slug, tenant.name, "disabled" if tenant.disabled_at else ""]).rstrip())
 
 
 @app.command(epilog="Example: trimtab-service tenants create acme --name 'ACME Ltd'")
@@ -100,13 +102,11 @@ def export(
     data_dir: DataDir = None,
 ) -> None:
     """Write all data of a tenant as JSON lines; service/tenancy/export.py describes them."""
-    with _connected(data_dir):
+    with _connected(data_dir) as operator:
         from service.tenancy import export as exporting
         from service.tenancy import tenants
-        from service.tenancy.principal import Principal
 
-        tenant = tenants.get(slug)
-        parts = exporting.lines(Principal.system(tenant.pk), tenant)
+        parts = exporting.lines(operator, tenants.get(slug))
         if output is None:
             for part in parts:
                 sys.stdout.buffer.write(part)
@@ -133,7 +133,7 @@ def delete(
         from service.tenancy import deletion
 
         for table, count in deletion.delete(operator, slug).items():
-            print(f"{table}\t{count}")
+            write(f"{table}\t{count}")
 
 
 def _set_disabled(slug: str, disabled: bool, data_dir: Path | None) -> None:
@@ -154,7 +154,7 @@ def _show(tenant: Tenant) -> None:
         name: {"limit": getattr(limits, name), "own": getattr(tenant, name) is not None, "used": used[name]}
         for name in used
     }
-    print(json.dumps(shown, indent=2))
+    write(json.dumps(shown, indent=2))
 
 
 @contextmanager
@@ -202,5 +202,5 @@ def _embedded(folder: Path) -> str:
 
 
 def _end(message: str) -> Any:
-    print(f"trimtab-service: {message}", file=sys.stderr)
+    write(f"trimtab-service: {message}", error=True)
     raise typer.Exit(1)

@@ -9,12 +9,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar
 
-from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.errors import JsonValue
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
-from service.core.space import Configuration, Scalar, Space
+from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 
 NOTHING_FIXED: Mapping[str, Scalar] = MappingProxyType({})
@@ -50,7 +50,7 @@ class Algorithm(ABC):
 
     cost: ClassVar[Cost]
     uses_history: ClassVar[bool]
-    """False: callers may leave out `update` and `pending`, because suggestions depend only on seed and cursor."""
+    """False: in a noisy study callers may leave out `update` and `pending`, because only seed and cursor count."""
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         """`options` are complete and valid, as `registry.validate` makes them."""
@@ -78,8 +78,7 @@ class Algorithm(ABC):
             fixed: values that every suggestion must have; these parameters are active in every suggestion.
 
         Raises:
-            InvalidInput: `fixed.<name>` has a value that no configuration can have. With the code
-                `no_feasible_configuration`: the constraints seem to rule out every configuration.
+            InvalidInput: see `algorithms.feasible`.
         """
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
@@ -136,15 +135,3 @@ class Algorithm(ABC):
 
         This only saves time; an unusable state is ignored.
         """
-
-
-def no_feasible(space: Space, fixed: Mapping[str, Scalar], looked: str) -> InvalidInput:
-    """Return the error for a space in which no feasible configuration was found; `looked` names the searched part."""
-    constraints = "; ".join(constraint.text for constraint in space.constraints)
-    if fixed:
-        field, value = "fixed", ", ".join(f"{name} = {one!r}" for name, one in fixed.items())
-    else:
-        field, value = "constraints", constraints
-    allowed = "constraints that some configuration meets"
-    problem = f"leaves no feasible configuration: {looked} broke the constraints ({shorten(constraints, 300)})"
-    return InvalidInput(field, value, allowed, problem=problem, code="no_feasible_configuration")

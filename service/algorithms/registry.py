@@ -561,7 +561,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     type="int",
                     default=None,
                     doc="Number of measurements of each configuration, each pass in a new order. The default is no "
-                    "limit.",
+                    "limit, and one without noise.",
                     min=1,
                     max=10_000,
                 ),

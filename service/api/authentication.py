@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from service.api.errors import SIGN_IN_HEADERS
 from service.core.errors import Forbidden, Unauthenticated
-from service.identity import sessions
+from service.identity import sessions, sign_ins
 from service.identity.oidc import Proof
-from service.identity.principals import authenticate_cookie, authenticate_header, sign_out
+from service.identity.principals import authenticate_cookie, authenticate_header
 from service.tenancy.principal import Principal
 
 # A page of another origin cannot send this header without a preflight request, which this service never allows.
 CONSOLE_HEADER = "X-Trimtab-Console"
 # A member of several tenants selects one by this header.
 TENANT_HEADER = "X-Trimtab-Tenant"
+# The identity of the study that the request is about (`Principal.study_uid`).
+STUDY_HEADER = "X-Trimtab-Study-Uid"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -38,9 +42,20 @@ def authenticate(request: HttpRequest) -> Principal:
     return authenticate_cookie(cookie, address_of(request))
 
 
+def meant(principal: Principal, request: HttpRequest | Request) -> Principal:
+    """Return the principal of a request about a study, which the header may identify beyond its name."""
+    uid = request.headers.get(STUDY_HEADER, "")
+    return replace(principal, study_uid=uid) if uid else principal
+
+
 def address_of(request: HttpRequest) -> str:
     """Return the caller's address. A proxy of FORWARDED_ALLOW_IPS states it."""
     return str(request.META.get("REMOTE_ADDR") or "")
+
+
+def cookie_of(request: HttpRequest) -> str:
+    """Return the cookie of the console's session; "" without one."""
+    return request.COOKIES.get(sessions.COOKIE_NAME, "")
 
 
 def check_same_origin(request: HttpRequest) -> None:
@@ -72,7 +87,7 @@ def start_session(
 
 def end_session(request: HttpRequest, response: HttpResponse) -> None:
     """End the session of the cookie, and delete the cookie in the browser."""
-    sign_out(request.COOKIES.get(sessions.COOKIE_NAME, ""))
+    sign_ins.end(cookie_of(request), address_of(request))
     response.delete_cookie(sessions.COOKIE_NAME, samesite="Strict")
 
 

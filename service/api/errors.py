@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -25,9 +27,10 @@ from service.core.errors import (
     TrimtabError,
     Unauthenticated,
     Unavailable,
+    took_too_long,
 )
 from service.logger import Logger
-from service.platform import error_pages, log_context, tracing
+from service.platform import deadlines, error_pages, log_context, tracing, valid_json
 from service.tenancy.outages import unavailable
 
 CONTENT_TYPE = "application/problem+json"
@@ -47,6 +50,7 @@ KINDS: Mapping[type[TrimtabError], tuple[int, str]] = {
 # Error codes for which HTTP has a more specific status than the kind of the error.
 STATUS_OF_CODE: Mapping[str, int] = {
     "message_too_large": 413,
+    "computation_too_long": 422,
     "method_not_allowed": 405,
     "not_acceptable": 406,
     "request_too_slow": 408,
@@ -76,7 +80,15 @@ def respond(error: Exception) -> HttpResponse:
     """Return the same for views that do not use REST framework."""
     known = translate(error)
     status, problem = describe(known)
-    return JsonResponse(problem, status=status, headers=headers_of(known), content_type=CONTENT_TYPE)
+    return HttpResponse(valid_json.dumps(problem), status=status, headers=headers_of(known), content_type=CONTENT_TYPE)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Return the answer to a request that failed outside of a view: a problem below /api/, elsewhere a page."""
+    error = sys.exc_info()[1]
+    if request.path.startswith("/api/") and isinstance(error, Exception):
+        return respond(error)
+    return defaults.server_error(request)
 
 
 def translate(error: Exception, data: object = None) -> TrimtabError:
@@ -103,6 +115,10 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
     if isinstance(error, DataError):
         # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return MalformedRequest("invalid_argument", str(error).splitlines()[0])
+    if isinstance(error, deadlines.Exceeded):
+        return took_too_long(error.seconds)
+    if isinstance(error, deadlines.Unwanted):
+        return Unavailable("caller_gone", "The caller has gone, so its request was ended.", retryable=True)
     reference = log_context.request()
     logger.error("a request failed unexpectedly", reference=reference, exc_info=error)
     return Internal(

@@ -7,9 +7,12 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
+from service.platform.remembered import Remembered
 from service.tenancy import access
 from service.trials import presence
 
+# How old the answer may be.
+REMEMBERED_SECONDS = 1.0
 # Migrations are not reverted while a process runs, so they are checked until the first success.
 _migrated = False
 
@@ -26,6 +29,11 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
     `workers` tells whether costly suggestions are computed. Everything else works without them.
     """
+    answer, ready = _readiness.get()
+    return JsonResponse(answer, status=200 if ready else 503)
+
+
+def _ready() -> tuple[dict[str, str], bool]:
     workers = "unknown"
     try:
         database, migrations = "ok", "ok" if _is_migrated() else "missing: run `trimtab-service migrate`"
@@ -34,10 +42,12 @@ def readyz(request: HttpRequest) -> HttpResponse:
     except DatabaseError as error:
         database, migrations = f"does not answer: {type(error).__name__}", "unknown"
     ready = database == migrations == "ok"
-    return JsonResponse(
-        {"status": "ok" if ready else "not ready", "database": database, "migrations": migrations, "workers": workers},
-        status=200 if ready else 503,
-    )
+    status = "ok" if ready else "not ready"
+    return {"status": status, "database": database, "migrations": migrations, "workers": workers}, ready
+
+
+# Anybody may ask as often as they please.
+_readiness = Remembered(_ready, REMEMBERED_SECONDS)
 
 
 def _is_migrated() -> bool:

@@ -7,16 +7,16 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
-from service.api.authentication import authenticate, start_session
+from service.api.authentication import address_of, authenticate, start_session
 from service.core.errors import TrimtabError, Unauthenticated
-from service.identity.login import redeem
+from service.identity import sign_ins
 
 
 @require_GET
 def login(request: HttpRequest) -> HttpResponse:
     """Redeem the code and open the console. For an invalid code, the sign-in page shows the reason."""
     try:
-        principal = redeem(request.GET.get("code", ""))
+        principal = sign_ins.by_code(request.GET.get("code", ""), address_of(request))
     except Unauthenticated as error:
         return HttpResponseRedirect("/" if _is_signed_in(request) else f"/sign-in?{urlencode({'error': error.code})}")
     response = HttpResponseRedirect("/")

@@ -15,10 +15,13 @@ from prometheus_client.registry import Collector
 
 from service.api import errors
 from service.core.lifecycle import StudyState
+from service.platform.remembered import Remembered
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.trials import presence
 
+# How old the answer may be. Prometheus asks every 15 s.
+REMEMBERED_SECONDS = 1.0
 REQUEST_SECONDS = Histogram(
     "trimtab_http_request_seconds",
     "Time from the arrival of a REST request to its rendered answer.",
@@ -90,7 +93,19 @@ REGISTRY.register(Census())
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Answer Prometheus. The metrics contain only numbers, so no token is needed."""
+    found = _latest.get()
+    if isinstance(found, DatabaseError):
+        return errors.respond(found)
+    return HttpResponse(found, content_type=CONTENT_TYPE_LATEST)
+
+
+def _generate() -> bytes | DatabaseError:
     try:
-        return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
+        return generate_latest(REGISTRY)
     except DatabaseError as error:
-        return errors.respond(error)
+        # It is remembered, too: those who wait would otherwise try one after the other.
+        return error
+
+
+# Anybody may ask as often as they please.
+_latest = Remembered(_generate, REMEMBERED_SECONDS)

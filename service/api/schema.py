@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.authentication import Authentication
+from service.api.authentication import STUDY_HEADER, Authentication
 from service.api.errors import CONTENT_TYPE
 from service.api.streaming import ACTION as EVENTS_ACTION
 from service.api.v1.serializers.problems import FaultSerializer
@@ -27,10 +27,26 @@ Endpoint: TypeAlias = tuple[str, str, str, Callable[..., Any]]
 EVENTS_PATH = "/api/v1/studies/{name}/events"
 CHANGES_PATH = "/api/v1/events"
 LOG_EVENTS_PATH = "/api/v1/studies/{name}/trials/{number}/events"
+STUDY_PATH = "/api/v1/studies/{name}"
+STUDY_UID = OpenApiParameter(
+    STUDY_HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="The `uid` of the study that is meant. If another study has its name by now, the answer is 404"
+    " `study_replaced`.",
+)
 
 
 class Schema(AutoSchema):
-    """The schema of a view. It adds a problem document to the answers of every operation."""
+    """The schema of a view.
+
+    It adds a problem document to the answers of every operation, and a header to the requests about a study.
+    """
+
+    def get_override_parameters(self) -> Any:
+        """Return the header that every request about a study may have."""
+        own = super().get_override_parameters()
+        return [*own, STUDY_UID] if self.path.startswith(STUDY_PATH) else own
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         fault = self._get_response_for_code(  # type: ignore[no-untyped-call]

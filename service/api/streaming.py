@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Hashable
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
 from contextlib import aclosing
+from functools import partial
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from service.api import errors
-from service.api.authentication import authenticate
+from service.api.authentication import authenticate, meant
+from service.api.threads import choose_tenant
 from service.core.errors import ResourceExhausted, TrimtabError, too_many
 from service.platform.admission import Admission, Bounds
 from service.studies.listen_notify import Subscription
@@ -26,28 +30,44 @@ RETRY = "retry: 2000\n\n"
 _streams = Admission(too_many)
 
 
-def respond(principal: Principal, stream: AsyncGenerator[str, None]) -> HttpResponseBase:
-    """Return the stream as a response, or the problem `too_many_streams`."""
+async def respond(principal: Principal, stream: AsyncGenerator[str, None]) -> HttpResponseBase:
+    """Return the stream as a response, or the problem `too_many_streams`. The stream counts until the response ends."""
     try:
-        _streams.check(*_place(principal))
+        caller = _streams.enter(*_place(principal))
     except ResourceExhausted as error:
+        await stream.aclose()
         return errors.respond(error)
-    return StreamingHttpResponse(
-        _counted(principal, stream),
-        content_type="text/event-stream",
-        # proxies must neither compress (no-transform) nor buffer (the second header) the events
-        headers={"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"},
-    )
+    ended = partial(asyncio.get_running_loop().call_soon_threadsafe, _streams.leave, caller)
+    return _EventStream(_closed_at_end(stream, principal.tenant_id), ended)
 
 
-async def _counted(principal: Principal, stream: AsyncGenerator[str, None]) -> AsyncIterator[str]:
-    caller = _streams.enter(*_place(principal))
-    try:
-        async with aclosing(stream) as parts:
-            async for part in parts:
-                yield part
-    finally:
-        _streams.leave(caller)
+class _EventStream(StreamingHttpResponse):
+    """A stream that says once that it has ended: at its close, or when nobody has it any more.
+
+    A client that goes at the wrong moment leaves a response that nobody sends or closes.
+    """
+
+    def __init__(self, stream: AsyncIterator[str], ended: Callable[[], object]) -> None:
+        super().__init__(
+            stream,
+            content_type="text/event-stream",
+            # proxies must neither compress (no-transform) nor buffer (the second header) the events
+            headers={"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"},
+        )
+        self._ended = weakref.finalize(self, ended)
+        self._ended.atexit = False
+
+    def close(self) -> None:
+        """Release what the response has. Any thread may call it."""
+        self._ended()
+        super().close()
+
+
+async def _closed_at_end(stream: AsyncGenerator[str, None], tenant_id: int) -> AsyncIterator[str]:
+    choose_tenant(tenant_id)
+    async with aclosing(stream) as parts:
+        async for part in parts:
+            yield part
 
 
 def _place(principal: Principal) -> tuple[Hashable, Hashable, Bounds]:
@@ -61,7 +81,7 @@ def admit(request: HttpRequest, name: str | None) -> Principal:
     """Return the caller if it may read the study (None: all studies). Raises Unauthenticated, Forbidden."""
     principal = authenticate(request)
     require(principal, ACTION, name)
-    return principal
+    return principal if name is None else meant(principal, request)
 
 
 def may_go_on(request: HttpRequest, name: str | None) -> bool:

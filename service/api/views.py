@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, ClassVar, TypeVar, cast
 
+from django.conf import settings
+from django.db import connection
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
@@ -13,12 +16,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from service.api import errors
+from service.api.authentication import meant
 from service.api.metrics import REQUEST_SECONDS
+from service.api.turns import Turns
 from service.core.errors import NotFound
 from service.platform import log_context, tracing
+from service.tenancy import access
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
+_turns = Turns(settings.TRIMTAB_HTTP_REQUESTS_PER_TENANT)
 METHODS = tuple(name.upper() for name in APIView.http_method_names)
 
 _Serializer = TypeVar("_Serializer", bound=serializers.BaseSerializer[Any])
@@ -35,12 +43,26 @@ class View(APIView):
     # When the request arrived, in nanoseconds since 1970, and what ends its span.
     _began = 0
     _end: tracing.End | None = None
+    # Holds the turn of the request's tenant.
+    _turn: ExitStack
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Serve the request and measure its time, including the rendering."""
         started = time.perf_counter()
         self._began = time.time_ns()
-        response = super().dispatch(request, *args, **kwargs)
+
+        def respond() -> HttpResponseBase:
+            response = super(View, self).dispatch(request, *args, **kwargs)
+            if isinstance(response, Response):
+                response.render()
+            return response
+
+        with ExitStack() as turn:
+            self._turn = turn
+            try:
+                response = access.limited(settings.TRIMTAB_REQUEST_CPU_SECONDS, respond)
+            except Exception as error:  # noqa: BLE001 - of the deadline, or of an answer that cannot be rendered
+                response = errors.respond(error)
         route = _route(request)
 
         def observe(rendered: Any) -> None:
@@ -65,9 +87,13 @@ class View(APIView):
             study = self.study(request)
             log_context.bind(study=study, trial=self.kwargs.get("number"), agent=self.kwargs.get("agent_id"))
             if action is not None:
+                if study is not None:
+                    request.user = cast(Any, meant(self.principal, request))
                 log_context.bind(tenant=self.principal.tenant_id, actor=self.principal.actor)
                 self._trace(request)
                 require(self.principal, action, study)
+                # A request that waits for its turn needs no connection to the database.
+                self._turn.enter_context(_turns.taken(self.principal.tenant_id, connection.close))
 
     def _trace(self, request: Request) -> None:
         """Begin the span of the request, in the trace of its caller, which is authenticated."""

@@ -6,7 +6,6 @@ Django would store a body of any size, and find the size and the missing token o
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ from django.conf import settings
 from service.api import errors
 from service.core.errors import ResourceExhausted, TrimtabError
 from service.identity import sessions
+from service.platform import valid_json
 
 Message: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -108,7 +108,7 @@ def _most(headers: dict[bytes, bytes]) -> int:
 
 async def _answer(send: Send, fault: TrimtabError) -> None:
     status, problem = errors.describe(fault)
-    content = json.dumps(problem).encode()
+    content = valid_json.dumps(problem).encode()
     headers = [
         (b"content-type", errors.CONTENT_TYPE.encode()),
         (b"content-length", str(len(content)).encode()),

@@ -4,6 +4,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+# The folder of the console's files. The others are at the root, where no route has a dot.
+ASSETS = "assets"
 NOT_BUILT = "The console is not built. Install Node.js, run `make setup` and start the service again.\n"
 
 
@@ -13,7 +15,9 @@ def page(request: HttpRequest) -> HttpResponse:
     index = settings.CONSOLE_DIR / "index.html"
     if not index.exists():
         return HttpResponse(NOT_BUILT, status=404, content_type="text/plain; charset=utf-8")
-    if "." in request.path.rpartition("/")[2]:
+    # The name of a study may have a dot, so only the places of files tell a missing file from a route.
+    first, _, rest = request.path.lstrip("/").partition("/")
+    if first == ASSETS or (not rest and "." in first):
         return HttpResponse("No such file.\n", status=404, content_type="text/plain; charset=utf-8")
     # The page names the files of one build, so a browser must not keep it.
     return HttpResponse(index.read_bytes(), headers={"Cache-Control": "no-cache"})

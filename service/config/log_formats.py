@@ -9,26 +9,25 @@ from datetime import UTC, datetime
 
 from service.logger import Message
 from service.platform import log_context, tracing
+from service.platform.valid_json import finite
+from trimtab_components.terminal import HIDDEN, visible, without_passwords
 
-HIDDEN = "***"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Secrets that a text from elsewhere (an error, an address) may contain: the service's own secrets, tokens of an
-# identity provider, the text after `Bearer`, passwords in addresses and settings, and the codes of login links.
+# identity provider, the text after `Bearer`, and the codes of login links.
 _SECRETS = (
     re.compile(r"\btr[mae]_[0-9A-Za-z]{8,}"),
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"),
     re.compile(r"(?<=[Bb]earer )\S+"),
-    re.compile(r"(?<=://)([^\s:/@]*):[^\s/@]+(?=@)"),
     re.compile(r"(?<=[?&]code=)[\w.~-]+"),
-    re.compile(r"(?i)(?<=password=)('[^']*'|\S+)"),
 )
 
 
 def without_secrets(text: str) -> str:
-    """Return the text with its secrets hidden."""
+    """Return the text with its secrets hidden, also the passwords of addresses and settings."""
     for pattern in _SECRETS:
-        text = pattern.sub(rf"\1:{HIDDEN}" if pattern.pattern.startswith("(?<=://)") else HIDDEN, text)
-    return text
+        text = pattern.sub(HIDDEN, text)
+    return without_passwords(text)
 
 
 def _fields() -> dict[str, object]:
@@ -57,7 +56,7 @@ class Line(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the whole record without secrets."""
-        return without_secrets(super().format(record))
+        return without_secrets(visible(super().format(record)))
 
 
 class Json(logging.Formatter):
@@ -80,4 +79,7 @@ class Json(logging.Formatter):
         }
         if record.exc_info:
             content["error"] = without_secrets(self.formatException(record.exc_info))
-        return json.dumps(content, default=str, ensure_ascii=False)
+        known = finite(content)
+        line = json.dumps(known, default=str, ensure_ascii=False)
+        # JSON itself escapes the characters below U+0020 alone.
+        return line if visible(line) == line else json.dumps(known, default=str)

@@ -4,6 +4,7 @@ from django.urls import include, re_path
 
 from service.config import console, documentation
 
+handler500 = "service.api.errors.server_error"
 urlpatterns = [
     re_path(r"", include("service.api.urls")),
     re_path(r"^docs(?:/|$)", documentation.missing),

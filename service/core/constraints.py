@@ -52,7 +52,7 @@ class Constraint:
     names: frozenset[str] = field(compare=False)
     parts: int = field(compare=False)
     """The number of names, constants and operations. The time of an evaluation is proportional to it."""
-    _tree: ast.expr = field(compare=False, repr=False)
+    tree: ast.expr = field(compare=False, repr=False)
     _quoted: Mapping[str, str] = field(compare=False, repr=False)
     _evaluate: _Evaluate = field(compare=False, repr=False)
 
@@ -78,9 +78,26 @@ class Constraint:
         if not self.names <= values.keys():
             return math.nan
         try:
-            return float(self._margin(self._tree, values))
+            return float(self._margin(self.tree, values))
         except (_Undefined, ArithmeticError):
             return math.nan
+
+    def part(self, node: ast.expr) -> tuple[frozenset[str], Callable[[Values], object]]:
+        """Return the names in a part of `tree` and a function that evaluates it; None stands for no result."""
+        compiler = _Compiler(self.text, self.text, self._quoted, "constraint")
+        evaluate = compiler.compile(node, 1)
+
+        def value(values: Values) -> object:
+            try:
+                return evaluate(values)
+            except (_Undefined, ArithmeticError):
+                return None
+
+        return frozenset(compiler.names), value
+
+    def name_of(self, node: ast.expr) -> str | None:
+        """Return the name of the parameter that a part of `tree` stands for; None for any other part."""
+        return _name(node, self._quoted) if isinstance(node, ast.Name | ast.Attribute) else None
 
     def check(self, kinds: Mapping[str, Kind], where: str = "constraint") -> None:
         """Raise InvalidInput if a name is not in `kinds`, or if a text is used as a number."""
@@ -88,7 +105,7 @@ class Constraint:
             if name not in kinds:
                 allowed = f"the names of parameters: {', '.join(kinds)}"
                 raise InvalidInput(where, self.text, allowed, problem=f"names the unknown parameter {name!r}")
-        _Checker(self, kinds, where).kind_of(self._tree)
+        _Checker(self, kinds, where).kind_of(self.tree)
 
     def _margin(self, node: ast.expr, values: Values) -> float:
         compile_side = _Compiler(self.text, self.text, self._quoted, "constraint").compile

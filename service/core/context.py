@@ -162,8 +162,8 @@ def _variable(entry: object, where: str, space: Space) -> ContextVariable:
         known = shorten(", ".join(space.names()), 500)
         raise InvalidInput(f"{where}.name", name, f"the name of a parameter of the space: {known}")
     parameter = space[name]
-    if parameter.condition is not None:
-        raise InvalidInput(f"{where}.name", name, "a parameter without a condition")
+    if parameter.condition is not None or parameter.optional:
+        raise InvalidInput(f"{where}.name", name, "a parameter that every trial has: without a condition, not optional")
     child = next((one for one in space.parameters if one.condition and one.condition.parent == name), None)
     if child is not None:
         allowed = "a parameter on which no other depends"

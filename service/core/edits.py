@@ -6,10 +6,13 @@
 An earlier trial keeps the configuration that it was measured with. The rule by which it counts in the edited space is
 the same for every trial, whenever it was suggested:
 
-- A trial without an added parameter counts with the value that the system had before: the parameter's default.
+- A trial without an added parameter counts with the value that the system had before: the parameter's default. A
+  trial without an optional parameter counts as it is.
 - A trial with another value of a removed or fixed parameter is left out, because nobody has measured it with the value
   that the parameter has now.
 - Every other trial counts as it is.
+
+An optional parameter that is added again gets the new range, condition and default.
 """
 
 from __future__ import annotations
@@ -183,8 +186,7 @@ class EditedSpace:
         found = self
         for name, value in edit.remove.items():
             found = found._without(name, value, f"remove.{name}", edit.remove)
-        for index, data in enumerate(edit.add):
-            found = found._with(data, f"add[{index}]")
+        found = found._with(edit.add)
         for name, value in edit.fix.items():
             found = found._known(name, f"fix.{name}")
             found = replace(found, fixed={**found.fixed, name: found.declared[name].cast(value, f"fix.{name}")})
@@ -293,23 +295,49 @@ class EditedSpace:
                 problem = f"is removed, but the constraint {constraint.text!r} names it"
                 raise InvalidInput(where, name, "fix in place of remove", problem=problem, code=IN_USE)
 
-    def _with(self, data: object, where: str) -> EditedSpace:
-        parameter = parameter_from_json(data, where)
-        if parameter.name in self.declared.names() and parameter.name in self.absent:
-            present = self.declared[parameter.name]
-            if repr(parameter.checked(where)) == repr(present):
-                return self
-        places = [*(f"space[{index}]" for index in range(len(self.declared.parameters))), where]
+    def _with(self, given: Sequence[object]) -> EditedSpace:
+        new: dict[str, Parameter] = {}
+        places = {name: f"space[{index}]" for index, name in enumerate(self.declared.names())}
+        parameters = {one.name: one for one in self.declared.parameters}
+        for index, data in enumerate(given):
+            where = f"add[{index}]"
+            parameter = parameter_from_json(data, where)
+            if self._is_declared_again(parameter):
+                parameters[parameter.name], places[parameter.name] = parameter, where
+            elif not self._has_added(parameter, where):
+                new[where] = parameter
+        if not given:
+            return self
+        # The whole space is checked once, however many parameters are added.
         texts = [constraint.text for constraint in self.declared.constraints]
-        declared = Space.build([*self.declared.parameters, parameter], texts, places=places)
-        parameter = declared[parameter.name]
-        self._expect_as_before(parameter, where)
-        value = self.absent.get(parameter.name, parameter.default)
-        if value is None:
-            allowed = "the value that the parameter had in the trials so far"
-            raise InvalidInput(f"{where}.default", None, allowed, code=NO_DEFAULT)
-        removed = {name: one for name, one in self.removed.items() if name != parameter.name}
-        return replace(self, declared=declared, absent={**self.absent, parameter.name: value}, removed=removed)
+        declared = Space.build([*parameters.values(), *new.values()], texts, places=[*places.values(), *new])
+        absent, removed = dict(self.absent), dict(self.removed)
+        for where, one in new.items():
+            parameter = declared[one.name]
+            self._expect_as_before(parameter, where)
+            removed.pop(parameter.name, None)
+            if parameter.optional:
+                absent.pop(parameter.name, None)
+                continue
+            value = self.absent.get(parameter.name, parameter.default)
+            if value is None:
+                allowed = "the value that the parameter had in the trials so far"
+                raise InvalidInput(f"{where}.default", None, allowed, code=NO_DEFAULT)
+            absent[parameter.name] = value
+        return replace(self, declared=declared, absent=absent, removed=removed)
+
+    def _is_declared_again(self, parameter: Parameter) -> bool:
+        """Return whether this is a new declaration of an optional parameter of the space."""
+        if parameter.name not in self.declared.names():
+            return False
+        known = self.declared[parameter.name]
+        return parameter.optional and known.optional and parameter.kind == known.kind
+
+    def _has_added(self, parameter: Parameter, where: str) -> bool:
+        """Return whether an earlier edit has added this parameter."""
+        if parameter.name not in self.absent or parameter.name not in self.declared.names():
+            return False
+        return repr(parameter.checked(where)) == repr(self.declared[parameter.name])
 
     def _expect_as_before(self, parameter: Parameter, where: str) -> None:
         """Raise InvalidInput (`declaration_differs`) if the removed parameter had another type or condition.
@@ -317,7 +345,7 @@ class EditedSpace:
         Another condition would give it values in trials in which it had no effect.
         """
         before = self.removed.get(parameter.name)
-        if before is None:
+        if before is None or (before.optional and parameter.optional):
             return
         for key in ("type", "condition"):
             old, new = before.to_json().get(key), parameter.to_json().get(key)

@@ -7,9 +7,9 @@ and booleans are spaced by rank. A parameter with a single value is always 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from service.core.parameters import (
 from service.core.space import Configuration, Space
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+# Ranks in arrays have 64 bits.
+_LARGEST_PLACE = 2**62
 Kind = Literal["numeric", "ordinal", "categorical", "boolean", "activity"]
 
 
@@ -46,11 +48,12 @@ class Encoding:
 
     The first columns are the parameters, in their order; an inactive parameter is encoded by its default. Each
     conditional parameter has a further column of kind `activity`, which is 1 if the parameter is active and else 0.
+    The numbers in `logarithmic`, all above 0, have a logarithmic scale in any case.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, logarithmic: Set[str] = frozenset()) -> None:
         self.space = space
-        self._scales = tuple(_scale_of(parameter) for parameter in space.parameters)
+        self._scales = tuple(_scale_of(parameter, parameter.name in logarithmic) for parameter in space.parameters)
         self._conditional = tuple(one.name for one in space.parameters if one.condition is not None)
         self.columns: tuple[Column, ...] = (
             *(Column(one.name, _kind_of(one), one.size()) for one in space.parameters),
@@ -88,6 +91,27 @@ class Encoding:
         rows = np.atleast_2d(np.asarray(numbers, dtype=np.float64))
         return self._configurations([scale.spread(rows[:, place]) for place, scale in enumerate(self._scales)])
 
+    def places(self, numbers: FloatArray) -> dict[str, npt.NDArray[np.int64] | FloatArray]:
+        """Return the values that `spread` gives as arrays, [n] by name: ranks, and the values of a continuum."""
+        return {
+            name: scale.places(numbers[:, place])
+            for place, (name, scale) in enumerate(zip(self.space.names(), self._scales, strict=True))
+        }
+
+    def numbers(self, configurations: Sequence[Configuration]) -> FloatArray:
+        """Return numbers, [n, parameters], for which `spread` gives these configurations."""
+        found = np.full((len(configurations), len(self._scales)), 0.5)
+        for place, (name, scale) in enumerate(zip(self.space.names(), self._scales, strict=True)):
+            active = [index for index, one in enumerate(configurations) if name in one]
+            found[active, place] = scale.numbers([configurations[index][name] for index in active])
+        return found
+
+    def numbers_at(self, place: int, ranks: npt.NDArray[np.int64]) -> FloatArray:
+        """Return numbers, [n], for which `spread` gives the parameter at this place the values of these ranks."""
+        scale = self._scales[place]
+        assert isinstance(scale, _Ranks), "a continuum has no ranks"
+        return scale.numbers_at(ranks)
+
     def levels(self, place: int, most: int) -> tuple[list[Scalar], FloatArray]:
         """Return up to `most` values of the parameter at this place, evenly spread on its scale, and their codes.
 
@@ -100,6 +124,18 @@ class Encoding:
         else:
             values = list(dict.fromkeys(scale.decode(np.linspace(0.0, 1.0, most))))
         return values, scale.encode(values)
+
+    def straight(self, name: str) -> tuple[float, float] | None:
+        """Return the value at code 0 and the difference to that at code 1, if codes are a linear function of values."""
+        parameter = self.space[name]
+        scale = self._scales[self.space.names().index(name)]
+        if not isinstance(parameter, FloatParameter | IntParameter) or parameter.factor is not None:
+            return None
+        if isinstance(scale, _LogSteps) or parameter.log:
+            return None
+        size = parameter.size()
+        last = parameter.max if size is None else parameter.value_at(size - 1)
+        return float(parameter.min), float(last) - float(parameter.min)
 
     def _configurations(self, columns: Sequence[Sequence[Scalar]]) -> list[Configuration]:
         names = self.space.names()
@@ -129,6 +165,10 @@ class _Continuum:
         return [*(numbers.clip(self._least, self._most) + 0.0).tolist()]
 
     spread = decode
+    numbers = encode
+
+    def places(self, numbers: FloatArray) -> FloatArray:
+        return np.array(self.decode(numbers), dtype=np.float64)
 
 
 class _Ranks:
@@ -148,6 +188,15 @@ class _Ranks:
 
     def spread(self, numbers: FloatArray) -> list[Scalar]:
         return self._values(np.floor(numbers * self._size))
+
+    def places(self, numbers: FloatArray) -> npt.NDArray[np.int64]:
+        return np.floor(numbers * self._size).clip(0, min(self._size - 1, _LARGEST_PLACE)).astype(np.int64)
+
+    def numbers(self, values: Sequence[Scalar]) -> FloatArray:
+        return self.numbers_at(np.array([self._parameter.rank(value) for value in values], dtype=np.float64))
+
+    def numbers_at(self, ranks: npt.NDArray[Any]) -> FloatArray:
+        return np.asarray((ranks + 0.5) / self._size)
 
     def _values(self, ranks: FloatArray) -> list[Scalar]:
         last = self._size - 1
@@ -176,12 +225,26 @@ class _LogSteps(_Ranks):
         positions = np.exp(self._low + numbers * self._spread_width)
         return self._values(np.floor((positions - self._first) / self._step).clip(0.0))
 
+    def places(self, numbers: FloatArray) -> npt.NDArray[np.int64]:
+        positions = np.exp(self._low + numbers * self._spread_width)
+        return (
+            np.floor((positions - self._first) / self._step)
+            .clip(0, min(self._size - 1, _LARGEST_PLACE))
+            .astype(np.int64)
+        )
+
+    def numbers(self, values: Sequence[Scalar]) -> FloatArray:
+        middles = np.array(values, dtype=np.float64) + 0.5 * self._step
+        return np.asarray(((np.log(middles) - self._low) / self._spread_width).clip(0.0, 1.0))
+
 
 _Scale = _Continuum | _Ranks
 
 
-def _scale_of(parameter: Parameter) -> _Scale:
+def _scale_of(parameter: Parameter, logarithmic: bool) -> _Scale:
     size = parameter.size()
+    if logarithmic and isinstance(parameter, FloatParameter | IntParameter):
+        parameter = replace(parameter, log=True)
     if isinstance(parameter, FloatParameter) and size is None:
         return _Continuum(parameter)
     stepped = isinstance(parameter, FloatParameter | IntParameter) and parameter.log and parameter.factor is None

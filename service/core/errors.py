@@ -7,6 +7,8 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from trimtab_components.terminal import without_passwords
+
 JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 _LONGEST_VALUE = 200
@@ -106,6 +108,16 @@ def too_many(what: str, whose: str, most: int) -> ResourceExhausted:
     )
 
 
+def took_too_long(seconds: float) -> ResourceExhausted:
+    """Return the error of a computation that has used up its seconds of CPU."""
+    return ResourceExhausted(
+        "computation_too_long",
+        f"The computation needed more than {seconds:g} s of CPU, so it was ended. Use a smaller search space, or fewer"
+        " or simpler conditions, constraints and objectives.",
+        seconds=seconds,
+    )
+
+
 def kind_of(error: Exception) -> tuple[str, bool]:
     """Return the code of an error, or its class without one, and whether the service failed rather than the caller."""
     if isinstance(error, TrimtabError):
@@ -125,6 +137,7 @@ def _as_json(value: object) -> JsonValue:
     if isinstance(value, int) and value.bit_length() <= 64:
         return value
     try:
-        return shorten(value if isinstance(value, str) else _short.repr(value), _LONGEST_VALUE)
+        # The value may be an address with a password, and errors are logged and passed on.
+        return shorten(without_passwords(value if isinstance(value, str) else _short.repr(value)), _LONGEST_VALUE)
     except (RecursionError, ValueError):  # a list that contains itself; an integer of thousands of digits
         return type(value).__name__

@@ -30,12 +30,17 @@ class _Branch:
 class _Tree:
     def __init__(self, parameter: Parameter, children: Mapping[str, Sequence[Parameter]]) -> None:
         below: dict[int, list[_Tree]] = {}
+        # A walk along all branches would visit a tree once for each path to it: 2**49 visits in a chain of 50 booleans.
+        self.names: set[str] = {parameter.name}
         for child in children.get(parameter.name, ()):
             tree = _Tree(child, children)
             assert child.condition is not None
             # A narrowed parameter may lack some of the values.
-            for rank in sorted({parameter.rank(v) for v in child.condition.values if parameter.contains(v)}):
+            ranks = {parameter.rank(v) for v in child.condition.values if parameter.contains(v)}
+            for rank in sorted(ranks):
                 below.setdefault(rank, []).append(tree)
+            if ranks:
+                self.names |= tree.names
         self._parameter = parameter
         self._branches = tuple(
             _Branch(rank, tuple(trees), math.prod(tree.size for tree in trees)) for rank, trees in sorted(below.items())
@@ -43,10 +48,6 @@ class _Tree:
         values = parameter.size()
         assert values is not None
         self.size: int = values - len(self._branches) + sum(branch.size for branch in self._branches)
-
-    def names(self) -> set[str]:
-        names = {self._parameter.name}
-        return names.union(*(tree.names() for branch in self._branches for tree in branch.children))
 
     def at(self, index: int) -> Configuration:
         passed = 0
@@ -81,7 +82,7 @@ class Lattice:
         self.size: int = self._trees[0].size * self._blocks[0]
         # A constraint is evaluated as soon as the trees of all its names have values. A constraint over a parameter
         # that can never be active, because its parent was narrowed, always holds.
-        home = {name: place for place, tree in enumerate(self._trees) for name in tree.names()}
+        home = {name: place for place, tree in enumerate(self._trees) for name in tree.names}
         self._judged: list[list[Constraint]] = [[] for _ in self._trees]
         for constraint in constraints:
             if constraint.names <= home.keys():

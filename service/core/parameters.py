@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 from service.core import constraints
 from service.core.errors import InvalidInput, JsonValue, shorten
@@ -51,6 +51,9 @@ class Parameter(ABC):
 
     If a parameter has finitely many values, each value has a rank: its position in the order, from 0. The `unit` of its
     values is text for people; parameters that differ in it alone are equal.
+
+    A configuration may lack an `optional` parameter although it is active, because a program chooses its parameters
+    while it runs. Such a configuration counts as if the parameter were inactive in it.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Parameter(ABC):
     default: Scalar | None = field(default=None, kw_only=True)
     condition: Condition | None = field(default=None, kw_only=True)
     unit: str | None = field(default=None, kw_only=True, compare=False)
+    optional: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def size(self) -> int | None:
@@ -88,6 +92,10 @@ class Parameter(ABC):
     def narrowed(self, values: Sequence[Scalar]) -> Parameter:
         """Return a parameter that differs in its values: it has only these, in their order."""
 
+    def _kept(self) -> dict[str, Any]:
+        """Return the fields that a parameter of another kind in its place has, too."""
+        return {"condition": self.condition, "unit": self.unit, "optional": self.optional}
+
     @abstractmethod
     def kind_in_constraints(self) -> constraints.Kind:
         """Return what the parameter's name stands for in a constraint."""
@@ -115,12 +123,19 @@ class Parameter(ABC):
         """Return the given default; without one, the middle of the range (on its scale), the first choice or False."""
         return self._derived_default() if self.default is None else self.default
 
+    @property
+    def is_in_default(self) -> bool:
+        """Return whether the default configuration has the parameter, if it is active: an optional one needs a default
+        that is given.
+        """
+        return self.default is not None or not self.optional
+
     def to_json(self) -> dict[str, JsonValue]:
         """Return plain JSON without absent fields, from which `parameter_from_json` makes an equal parameter."""
         data: dict[str, JsonValue] = {"name": self.name, "type": self.kind}
         for entry in fields(self):
             value = getattr(self, entry.name)
-            if entry.name == "name" or value is None or (entry.name == "log" and not value):
+            if entry.name == "name" or value is None or (entry.name in ("log", "optional") and not value):
                 continue
             if isinstance(value, Condition):
                 value = {"parent": value.parent, "values": list(value.values)}
@@ -179,7 +194,9 @@ class FloatParameter(Parameter):
         if len(values) == 1:
             only = cast(float, values[0])
             return replace(self, min=only, max=only, log=False, step=None, factor=None, default=None)
-        return OrdinalParameter(self.name, tuple(values), condition=self.condition, unit=self.unit)
+        return OrdinalParameter(
+            self.name, tuple(values), condition=self.condition, unit=self.unit, optional=self.optional
+        )
 
     def kind_in_constraints(self) -> constraints.Kind:
         return "number"
@@ -246,7 +263,9 @@ class IntParameter(Parameter):
         if len(values) == 1:
             only = cast(int, values[0])
             return replace(self, min=only, max=only, log=False, step=None, factor=None, default=None)
-        return OrdinalParameter(self.name, tuple(values), condition=self.condition, unit=self.unit)
+        return OrdinalParameter(
+            self.name, tuple(values), condition=self.condition, unit=self.unit, optional=self.optional
+        )
 
     def kind_in_constraints(self) -> constraints.Kind:
         return "number"
@@ -356,7 +375,9 @@ class BoolParameter(Parameter):
         return self
 
     def narrowed(self, values: Sequence[Scalar]) -> Parameter:
-        return CategoricalParameter(self.name, tuple(values), condition=self.condition, unit=self.unit)
+        return CategoricalParameter(
+            self.name, tuple(values), condition=self.condition, unit=self.unit, optional=self.optional
+        )
 
     def kind_in_constraints(self) -> constraints.Kind:
         return "number"
@@ -404,6 +425,8 @@ def parameter_from_json(data: object, where: str) -> Parameter:
             raise InvalidInput(
                 f"{where}.unit", unit, f"a text of 1 to {LONGEST_UNIT} printable characters, such as MiB"
             )
+    if not isinstance(given.get("optional", False), bool):
+        raise InvalidInput(f"{where}.optional", given["optional"], "true or false")
     return KINDS[kind](**given)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from service.core.errors import InvalidInput
+from service.core.metrics import LARGEST
 from service.core.problem import Problem
 
 
@@ -62,11 +63,11 @@ def reference_point(
 
     Raises InvalidInput (field `where`).
     """
-    allowed = f"{len(problem.objectives)} finite numbers, for {', '.join(problem.metrics)}"
+    allowed = f"{len(problem.objectives)} numbers, each at most {LARGEST:g} in size, for {', '.join(problem.metrics)}"
     try:
         numbers = np.array([float(one) for one in re.split(r"[\s,;]+", text.strip())])
     except ValueError:
         raise InvalidInput(where, text, allowed) from None
-    if len(numbers) != len(problem.objectives) or not np.isfinite(numbers).all():
+    if len(numbers) != len(problem.objectives) or not (np.abs(numbers) <= LARGEST).all():  # not for NaN either
         raise InvalidInput(where, text, allowed)
     return numbers

@@ -7,18 +7,17 @@ a plot has no room for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from service.core.lifecycle import TrialState
+from service.core.metrics import limited
 from service.core.problem import Problem
 from service.core.trial import TrialRecord
 
-# Larger numbers are no measurements.
-HUGE = 1e100
 FloatArray = npt.NDArray[np.float64]
 # The distances of the different values from the best one are compared in ascending order. The penalties begin at the
 # first distance that is so many times as large as the one before it. At least three values are no penalties, and half
@@ -26,18 +25,35 @@ FloatArray = npt.NDArray[np.float64]
 # the optimum leaves most of its values far behind as well, but these differ from each other.
 _JUMP, _ALIKE = 30.0, 3.0
 _LEAST, _LEAST_SHARE, _LEAST_SHARE_OF_ALIKE = 3, 0.5, 0.2
-# A larger jump is hardly a measurement, and is shown as a penalty.
-_SHOWN_JUMP = 300.0
+# A larger jump is hardly a measurement. It is shown as a penalty if the values are also so many times as large as all
+# others, and if they are penalties by their look: short numbers such as 1e6 and 9999, or one number several times. A
+# configuration may be really slow, times may have heavy tails, and a search without noise that has converged is far
+# from where it began. So other numbers count only if at least eight measurements have one size and are far smaller.
+_SHOWN_JUMP, _SHOWN_SIZE = 300.0, 30.0
+_ODD_SIZE, _ODD_SPREAD, _ODD_LEAST = 1000.0, 10.0, 8
+# The largest numbers of computers have many digits.
+_NO_MEASUREMENT = 1e30
 # Values differ if their distance is more than this part of them: less is rounding, or the end of an exact search.
 _LEAST_DIFFERENCE = 1e-6
 
 
-def cap_of(values: Sequence[float] | FloatArray, jump: float = _JUMP) -> float | None:
+def cap_of(values: Sequence[float] | FloatArray) -> float | None:
     """Return the largest value that counts as itself, where smaller is better: all larger ones are penalties.
 
     The result is None if there are no penalties. Equal values count once, because many configurations may have the same
     penalty.
     """
+    return next(_caps(values, _JUMP), None)
+
+
+def shown_cap_of(values: Sequence[float] | FloatArray) -> float | None:
+    """Return the same as `cap_of`, for penalties that are shown as such: no measurement is called a penalty."""
+    found = np.asarray(values, float)
+    return next((cap for cap in _caps(found, _SHOWN_JUMP) if _look_like_penalties(found, cap)), None)
+
+
+def _caps(values: Sequence[float] | FloatArray, jump: float) -> Iterator[float]:
+    """Yield the values before a jump, moved towards it, in ascending order."""
     distinct: list[float] = np.unique(np.asarray(values, float)).tolist()
     # Halved, so that no difference of finite numbers overflows.
     gaps = [one / 2.0 - distinct[0] / 2.0 for one in distinct]
@@ -45,13 +61,25 @@ def cap_of(values: Sequence[float] | FloatArray, jump: float = _JUMP) -> float |
         least = _LEAST_DIFFERENCE * max(abs(distinct[0]), abs(distinct[place - 1])) / 2.0
         jumps = least < gaps[place - 1] < gaps[place] / jump
         if jumps and (place >= _LEAST_SHARE * len(gaps) or gaps[-1] <= _ALIKE * gaps[place]):
-            return distinct[place - 1] + gaps[place - 1]
-    return None
+            yield distinct[place - 1] + gaps[place - 1]
 
 
-def shown_cap_of(values: Sequence[float] | FloatArray) -> float | None:
-    """Return the same as `cap_of`, for penalties that are shown as such: a configuration may be really slow."""
-    return cap_of(values, _SHOWN_JUMP)
+def _look_like_penalties(values: FloatArray, cap: float) -> bool:
+    """Return whether the values above the cap are hardly measurements."""
+    others, (penalties, counts) = np.abs(values[values <= cap]), np.unique(values[values > cap], return_counts=True)
+    ratio = float(np.abs(penalties).min()) / max(float(others.max()), np.finfo(float).tiny)
+    if ratio < _SHOWN_SIZE:
+        return False
+    if all(count > 1 or _is_short(value) for value, count in zip(penalties.tolist(), counts.tolist(), strict=True)):
+        return True
+    is_known = len(np.unique(others)) >= _ODD_LEAST and others.max() <= _ODD_SPREAD * others.min()
+    return bool(is_known and ratio >= _ODD_SIZE)
+
+
+def _is_short(value: float) -> bool:
+    """Return whether a number has at most two significant digits, or nines alone, as people write penalties."""
+    digits = f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0")
+    return len(digits) <= 2 or set(digits) == {"9"} or abs(value) >= _NO_MEASUREMENT
 
 
 def penalised(problem: Problem, trials: Sequence[TrialRecord]) -> frozenset[int]:
@@ -73,7 +101,6 @@ def penalised(problem: Problem, trials: Sequence[TrialRecord]) -> frozenset[int]
 
 
 def without_huge(trial: TrialRecord) -> TrialRecord:
-    """Return a trial whose metrics are limited to a size at which neither sums nor squares overflow."""
-    if all(abs(value) <= HUGE for value in trial.metrics.values()):
-        return trial
-    return replace(trial, metrics={name: min(max(value, -HUGE), HUGE) for name, value in trial.metrics.items()})
+    """Return the trial with metrics of a size at which neither sums nor squares overflow."""
+    metrics = limited(trial.metrics)
+    return trial if metrics is trial.metrics else replace(trial, metrics=metrics)

@@ -58,4 +58,5 @@ def restored(text: str, found: Mapping[str, Any] | None) -> str:
 
 
 def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+    # `partition` gives a text without a line break back as it is, with its class.
+    return str(text.partition("\n")[0])

@@ -12,9 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from service.core import constraints as language
 from service.core.constraints import Constraint
 from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.feasible.arrays import Ranks
+from service.core.feasible.finite import Finite, finite_part
 from service.core.grids import steps
 from service.core.lattice import Configuration, Lattice
 from service.core.parameters import (
@@ -52,10 +56,6 @@ MOST_FACTOR_POINTS = 20_000
 # The limit on levels of conditions: a parameter, its parent, the parent of that, and so on.
 DEEPEST_CONDITION = 50
 NAME = re.compile(r"\w[\w.:/+-]{0,126}")
-# If constraints rule out almost everything, `enumerate` gives up after so many steps more than its limit, and after so
-# many evaluations of parts of constraints (about 3 s).
-_MOST_STEPS = 2**16
-_MOST_EVALUATIONS = 2**24
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -129,18 +129,23 @@ class Space:
         return tuple(found)
 
     def prune(self, values: Mapping[str, Scalar]) -> Configuration:
-        """Return the values of the active parameters only, in the space's order."""
+        """Return the values of the active parameters only, in the space's order. `values` may lack optional ones."""
         if not self._conditional:
-            return {name: values[name] for name in self._by_name}
+            return {name: values[name] for name in self._by_name if self._expects(name, values)}
         active = set(self.active(values))
-        return {name: values[name] for name in self._by_name if name in active}
+        return {name: values[name] for name in self._by_name if name in active and self._expects(name, values)}
+
+    def _expects(self, name: str, given: Mapping[str, object]) -> bool:
+        """Return whether a configuration has a value of an active parameter: only an optional one may be missing."""
+        return name in given or not self._by_name[name].optional
 
     def validate(
         self, configuration: Mapping[str, object], where: str = "params", *, complete: bool = False
     ) -> Configuration:
         """Return the configuration with exact values, in the space's order.
 
-        With `complete`, active parameters that are missing take their defaults, given or derived.
+        With `complete`, active parameters that are missing take their defaults, given or derived. Optional ones without
+        a given default stay missing.
 
         Raises InvalidInput (field `params.<name>`) for a name that is unknown, missing or inactive and for a value out
         of range or off the grid, and with code `constraint_broken` for a constraint that does not hold.
@@ -152,8 +157,12 @@ class Space:
         for parameter in self.parents_first:
             name, condition = parameter.name, parameter.condition
             if condition is None or (condition.parent in values and condition.met_by(values[condition.parent])):
-                given = parameter.default_value() if complete and name not in configuration else configuration.get(name)
-                values[name] = parameter.cast(given, f"{where}.{name}")
+                if name in configuration:
+                    values[name] = parameter.cast(configuration[name], f"{where}.{name}")
+                elif complete and parameter.is_in_default:
+                    values[name] = parameter.default_value()
+                elif not parameter.optional:
+                    values[name] = parameter.cast(None, f"{where}.{name}")
             elif name in configuration:
                 problem = f"is given, but the parameter is active only if {_in_words(condition)}"
                 allowed = "a configuration without it"
@@ -184,7 +193,7 @@ class Space:
         shared = {name: configuration[name] for name in self._by_name if name in configuration}
         if not shared:
             return None
-        values = {parameter.name: parameter.default_value() for parameter in self.parameters}
+        values = self.default_values()
         for name, value in shared.items():
             try:
                 values[name] = self._by_name[name].cast(value, name)
@@ -203,8 +212,15 @@ class Space:
         return any(parameter.default is not None for parameter in self.parameters)
 
     def default(self) -> Configuration:
-        """Return the configuration of all defaults, given or derived. It may break a constraint."""
-        return self.prune({parameter.name: parameter.default_value() for parameter in self.parameters})
+        """Return the configuration of all defaults, given or derived. It may break a constraint.
+
+        It lacks the optional parameters without a given default.
+        """
+        return self.prune(self.default_values())
+
+    def default_values(self) -> dict[str, Scalar]:
+        """Return the defaults of all parameters that the default configuration has or would have if active."""
+        return {one.name: one.default_value() for one in self.parameters if one.is_in_default}
 
     @cached_property
     def lattice(self) -> Lattice | None:
@@ -217,23 +233,43 @@ class Space:
         """Return the number of distinct configurations without regard to constraints; None with a continuum."""
         return None if self.lattice is None else self.lattice.size
 
-    def enumerate(self, limit: int) -> list[Configuration] | None:
-        """Return all distinct feasible configurations; None if there are more than `limit`.
+    @cached_property
+    def finite(self) -> Finite:
+        """The feasible values of the parameters that constraints connect, as far as they are finite."""
+        return finite_part(self.parameters, self.constraints)
 
-        The result is also None if constraints rule out so many that the search would take too long.
+    def feasible_count(self) -> int | None:
+        """Return the number of feasible configurations, above 2**53 to about twelve digits.
+
+        The result is None without constraints, with a continuum, and if nobody can count them.
         """
-        lattice = self.lattice
-        if lattice is None or (lattice.size > limit and not self.constraints):
+        size = self.finite.size if self.constraints else None
+        return None if size is None else size.number
+
+    def enumerate(self, limit: int) -> list[Configuration] | None:
+        """Return all distinct feasible configurations in the order of the lattice; None if there are more than `limit`.
+
+        The result is also None if constraints connect so many values that listing them would take too long.
+        """
+        if self.lattice is None or (not self.constraints and self.lattice.size > limit):
             return None
-        parts = sum(constraint.parts for constraint in self.constraints)
-        most_steps = min(limit + _MOST_STEPS, _MOST_EVALUATIONS // max(1, parts))
-        found: list[Configuration] = []
-        for taken, (_, configuration) in enumerate(lattice.walk(0)):
-            if configuration is not None:
-                found.append(configuration)
-            if len(found) > limit or taken > most_steps:
-                return None
-        return found
+        ranks = self.finite.table(limit)
+        return None if ranks is None else self.configurations(ranks)
+
+    def configurations(self, ranks: Ranks) -> list[Configuration]:
+        """Return the configurations of rows of ranks, [n, parameters]. An inactive parameter has the rank -1."""
+        columns = []
+        for parameter, column in zip(self.parameters, ranks.T, strict=True):
+            distinct, places = np.unique(column, return_inverse=True)
+            values = [parameter.value_at(rank) if rank >= 0 else None for rank in distinct.tolist()]
+            columns.append([values[place] for place in places.tolist()])
+        names = self.names()
+        if not self._conditional:
+            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [
+            {name: value for name, value in zip(names, row, strict=True) if value is not None}
+            for row in zip(*columns, strict=True)
+        ]
 
     def restrict(self, fixed: Mapping[str, object]) -> Space:
         """Return the part of the space in which these parameters are active and have these values.

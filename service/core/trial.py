@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from service.core.interference import MOST_SHARE, Interference, share_of
 from service.core.lifecycle import TrialState
+from service.core.live_results import LiveOutcome
 from service.core.space import Configuration
 
 
@@ -17,10 +18,12 @@ class TrialRecord:
     `metrics` are the final ones: empty unless COMPLETED or PRUNED, where they are a bound. `seconds` is the running
     time without any time in a queue; None if it is unknown. `origin` is "default", "suggested", "replicate" (a policy
     repeated a configuration), "check" (part of the final comparison with the default), "added" (a user reported a
-    measurement), "enqueued" (a user requested a measurement) or "earlier" (the configuration of an earlier study).
+    measurement), "enqueued" (a user requested a measurement), "earlier" (the configuration of an earlier study) or
+    "rollout" (a step of the roll-out of kept settings).
     `doubtful`: something disturbed its timing. `stale`: it was measured before the system changed. `interference`: what
     its agent measured of other processes. `round`: its round in the final check. `agent` and `node`: where it ran.
     `reason`: why it has no value, for people.
+    `live`: what the trial of a live study has found.
     """
 
     number: int
@@ -37,6 +40,7 @@ class TrialRecord:
     agent: str = ""
     node: str = ""
     reason: str = ""
+    live: LiveOutcome | None = None
 
     @property
     def is_of_search(self) -> bool:

@@ -12,6 +12,7 @@ import typer
 
 from service.backups import DataDir, data_folder
 from service.doctor.findings import Deployment, Finding, Level, ok, one_line, problem, warning
+from trimtab_components.terminal import without_passwords, write
 
 SHORT_KEY = 32
 # Any of these means that the environment describes the deployment.
@@ -93,9 +94,10 @@ def _settings() -> Finding:
 
 
 def _show(name: str, finding: Finding, as_json: bool) -> None:
+    # The text may quote an error of a driver, and that the address of the database or the broker.
+    text = without_passwords(finding.text)
     if as_json:
-        line = {"check": name, "level": finding.level, "text": finding.text, "remedy": finding.remedy}
-        print(json.dumps(line), flush=True)
+        write(json.dumps({"check": name, "level": finding.level, "text": text, "remedy": finding.remedy}))
         return
     remedy = f". To repair it: {finding.remedy}" if finding.remedy else ""
-    print(f"{finding.level:<8} {name:<13} {finding.text}{remedy}", flush=True)
+    write(f"{finding.level:<8} {name:<13} {text}{remedy}")

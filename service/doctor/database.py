@@ -63,6 +63,11 @@ def rows(deployment: Deployment) -> Finding:
             faults[0].rstrip(".") + more,
             f"{MIGRATE}; DATABASE_URL must name a role that owns no table and has neither SUPERUSER nor BYPASSRLS",
         )
+    if functions := protection.large_objects():
+        return warning(
+            f"the service's role may store large objects, which no policy separates ({functions[0]}, ...)",
+            "as a superuser, run the statement in deploy/HOSTING.md, section Roles of the database",
+        )
     return ok("row-level security is forced on all tables of tenants, and holds for the service's role")
 
 

@@ -1,7 +1,6 @@
 """Wait until the embedded service answers and print its addresses. The supervisor runs this as a separate process, so
 that the supervisor itself stays small."""
 
-import os
 import sys
 import time
 import urllib.error
@@ -17,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.platform.retries import retry_until
+from trimtab_components.terminal import write
 
 PATIENCE_SECONDS = 180.0
 # Calls to this machine ignore the proxies that the environment names.
@@ -107,13 +107,13 @@ def main(console: str, address: str) -> None:
     token = Path(settings.TRIMTAB_ADMIN_TOKEN_FILE).read_text().strip()
     # A process that dies in this moment is restarted by the supervisor.
     retry_until(lambda: check_ours(console, address, token), (OSError, grpc.RpcError), end)
-    print(f"Sign in to the console, once, within 15 minutes: {link}")
-    print(f"ready console={console} grpc={address}", flush=True)
+    write(f"Sign in to the console, once, within 15 minutes: {link}")
+    write(f"ready console={console} grpc={address}")
 
 
 if __name__ == "__main__":
     try:
         main(sys.argv[1], sys.argv[2])
     except (TimeoutError, ForeignService, urllib.error.URLError, grpc.RpcError) as error:
-        os.write(2, f"{error}\n".encode())
+        write(error, error=True)
         sys.exit(1)

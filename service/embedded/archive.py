@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,6 +22,9 @@ DUMP = "database.dump"
 # The files of the data folder that nothing else could replace.
 SECRETS = ("admin-token", "secret-key")
 CHUNK_BYTES = 1024 * 1024
+# The largest manifest and the largest secret. A few bytes of a ZIP archive can stand for gigabytes.
+MOST_MANIFEST_BYTES = 4 * 1024 * 1024
+MOST_SECRET_BYTES = 4096
 
 
 class BackupError(Exception):
@@ -71,22 +75,27 @@ def opened(file: Path) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
             yield archive, _manifest(file, archive)
     except OSError as error:
         raise BackupError(f"The backup {file} cannot be read: {error.strerror or error}.") from error
-    except zipfile.BadZipFile as error:
+    # zipfile raises RuntimeError for an encrypted member, and NotImplementedError for an unknown compression.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise BackupError(f"{file} is no backup, or it is incomplete or damaged: {error}.") from error
 
 
 def check(file: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:
     """Compare all members with the checksums of the manifest. Raises BackupError."""
-    names = set(archive.namelist()) - {MANIFEST}
-    if names != set(manifest.members) or not names.issuperset({DUMP, *SECRETS}):
-        raise BackupError(f"{file} is damaged: it contains {sorted(names)}, which is not what its manifest lists.")
+    names = sorted(set(archive.namelist()) - {MANIFEST})
+    if names != sorted(manifest.members) or names != sorted([DUMP, *SECRETS]):
+        raise BackupError(f"{file} is damaged: it contains {names}, which is not what its manifest lists.")
+    if large := [name for name in SECRETS if manifest.members[name].bytes > MOST_SECRET_BYTES]:
+        raise BackupError(f"{file} is damaged: {large[0]} has more than {MOST_SECRET_BYTES} bytes.")
     total = sum(member.bytes for member in manifest.members.values())
     with progress("Checking", total) as seen:
         for name, expected in manifest.members.items():
-            digest = hashlib.sha256()
+            digest, size = hashlib.sha256(), 0
             with archive.open(name) as member:
-                while chunk := member.read(CHUNK_BYTES):
+                # More than the manifest says is not read, and the checksum is then another one.
+                while size <= expected.bytes and (chunk := member.read(CHUNK_BYTES)):
                     digest.update(chunk)
+                    size += len(chunk)
                     seen(len(chunk))
             if digest.hexdigest() != expected.sha256:
                 raise BackupError(
@@ -107,12 +116,16 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 def _manifest(file: Path, archive: zipfile.ZipFile) -> Manifest:
     try:
-        found: dict[str, Any] = json.loads(archive.read(MANIFEST))
+        with archive.open(MANIFEST) as member:
+            text = member.read(MOST_MANIFEST_BYTES + 1)
+        if len(text) > MOST_MANIFEST_BYTES:
+            raise ValueError("too large")
+        found: dict[str, Any] = json.loads(text)
         if found["format"] != FORMAT:
             raise BackupError(
                 f"{file} has the format {found['format']}, and this version reads {FORMAT}. Restore it with version"
                 f" {found['service_version']} of the service."
             )
         return Manifest(**{**found, "members": {name: Member(**of) for name, of in found["members"].items()}})
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise BackupError(f"{file} is no backup of Trimtab: it has no readable {MANIFEST}.") from error

@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 
 from service.embedded.archive import DUMP, FORMAT, MANIFEST, SECRETS, BackupError, Manifest, Member, add, progress
-from service.embedded.postgres import Postgres, programs
+from service.embedded.postgres import OWNER, Postgres, programs
 from service.embedded.processes import stop
 from service.embedded.supervisor import DATABASE, Lock, StartError
 
@@ -49,7 +49,8 @@ def back_up(data: Path, file: Path) -> Manifest:
 
 def _write(archive: zipfile.ZipFile, data: Path, postgres: Postgres) -> Manifest:
     taken_at = datetime.now(UTC).isoformat(timespec="seconds")
-    with psycopg.connect(postgres.url(DATABASE), connect_timeout=10) as connection:
+    # As the role that owns the tables: a restored database may have functions of another origin.
+    with psycopg.connect(postgres.url(DATABASE, OWNER), connect_timeout=10) as connection:
         rows = connection.execute("SELECT app || '.' || name FROM django_migrations ORDER BY id").fetchall()
         release = connection.info.server_version
     members = {}

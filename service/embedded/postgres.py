@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import psutil
@@ -46,6 +47,20 @@ SETTINGS: Mapping[str, str] = {
     # time than one flush of the disk for each file, which takes minutes on a busy disk.
     "recovery_init_sync_method": "syncfs",
 }
+
+
+# Large objects belong to no table, so no policy separates those of tenants, and any role could fill the disk with them.
+_LARGE_OBJECTS = """
+SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+    AND (proname LIKE 'lo\\_%' OR proname IN ('loread', 'lowrite')) AND has_function_privilege('public', oid, 'EXECUTE')
+"""
+
+
+def revoke_large_objects(superuser: psycopg.Connection[Any]) -> None:
+    """Take from all roles the right to store and read large objects in the database of this connection."""
+    for (function,) in superuser.execute(_LARGE_OBJECTS).fetchall():
+        # The catalogue itself gives the name with its types.
+        superuser.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC".encode())
 
 
 def programs() -> Path:
@@ -204,6 +219,7 @@ class Postgres:
                 "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tableowner <> %s", [OWNER]
             ).fetchall():
                 connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(sql.Identifier(table), owner))
+            revoke_large_objects(connection)
 
     def _choose_socket_folder(self) -> Path:
         """Return the data folder, or a folder of this user with a short path if the path is too long for a socket."""

@@ -124,7 +124,7 @@ class Child:
             return self._end_hanging(now)
         self.process = None
         killed = code < 0 and self._was_stopped(code)
-        if killed or code == 0:
+        if self.end is not End.HUNG and (killed or code == 0):
             self.end = End.STOPPED
         # Someone who kills processes is no defect of theirs, so the restart does not wait.
         self.deaths = 1 if killed or now - self.started > STEADY_SECONDS else self.deaths + 1
@@ -155,7 +155,7 @@ class Child:
         self.silence += min(awake, LONGEST_LOOK_SECONDS)
         if self.silence < HANGING_SECONDS:
             return None
-        self.silence, self.end = 0.0, End.STOPPED
+        self.silence, self.end = 0.0, End.HUNG
         self.process.kill()
         return f"{self.name} hangs: it gave no sign of life for {HANGING_SECONDS:g} s. It is killed and restarts"
 

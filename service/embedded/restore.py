@@ -1,5 +1,8 @@
 """Make a data folder of embedded mode from a backup.
 
+The dump is SQL of whoever wrote it. It runs as the role that owns the tables, which can reach nothing but this
+database: PostgreSQL's superuser could start programs.
+
 Everything is made in a folder next to the data folder, which is renamed when it is complete. A restore that is killed
 leaves the data folder as it was; the next restore removes the rest.
 """
@@ -21,7 +24,7 @@ from typing import IO
 import migrations
 from service.embedded.archive import CHUNK_BYTES, DUMP, SECRETS, BackupError, Manifest, check, opened, progress
 from service.embedded.backup import SERVICE, START_SECONDS, sync_folder
-from service.embedded.postgres import Postgres, programs
+from service.embedded.postgres import OWNER, Postgres, programs
 from service.embedded.processes import stop
 from service.embedded.supervisor import DATABASE, Lock, StartError
 
@@ -124,8 +127,10 @@ def _load(archive: zipfile.ZipFile, folder: Path, size: int) -> None:
 
 
 def _pg_restore(postgres: Postgres, dump: IO[bytes], size: int) -> None:
-    argv = [str(programs() / "pg_restore"), "--exit-on-error", "--single-transaction", "--no-password"]
-    argv += ["--dbname", postgres.url(DATABASE)]
+    argv = [str(programs() / "pg_restore"), "--exit-on-error", "--single-transaction", "--no-password", "--no-owner"]
+    # The rights to functions of PostgreSQL itself, which `ensure_database` has taken away here, too.
+    argv += ["--exclude-schema=pg_catalog"]
+    argv += ["--dbname", postgres.url(DATABASE, OWNER)]
     with tempfile.TemporaryFile() as said, progress("Restoring the database", size) as seen:
         process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=said, stderr=said)
         try:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from service.embedded.processes import Child, stop
 from service.embedded.signals import Waiting
+from trimtab_components.terminal import write
 
 _LOOK_SECONDS = 1.0
 
@@ -59,7 +60,7 @@ def run(commands: Sequence[Sequence[str]], host: str, port: int) -> None:
             while True:
                 for child in children:
                     if happened := child.keep_alive():
-                        print(f"trimtab-service: {happened}", file=sys.stderr, flush=True)
+                        write(f"trimtab-service: {happened}", error=True)
                 due = [child.not_before - time.monotonic() for child in children if child.process is None]
                 if signals.wait(max(0.0, min([_LOOK_SECONDS, *due]))) - {signal.SIGCHLD}:
                     return

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import signal
 import socket
-import sys
+import stat
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,6 +23,7 @@ from service.embedded.signals import Waiting
 from service.platform.addresses import is_loopback
 from service.platform.disk import is_full
 from service.platform.predecessor import NAME_VARIABLE
+from trimtab_components.terminal import write
 
 DATABASE = "trimtab"
 # A busy machine needs most of a minute for each step.
@@ -73,14 +74,14 @@ class Supervisor:
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM. Raises StartError if the service cannot start."""
         lock = self._prepare_folder()
-        print(f"Starting with the data in {self._data} ...", file=sys.stderr, flush=True)
+        write(f"Starting with the data in {self._data} ...", error=True)
         try:
             self._start()
             while True:
                 self._keep_alive()
                 self._pause(1.0)
         except _Stopped:
-            print("Stopping ...", file=sys.stderr, flush=True)
+            write("Stopping ...", error=True)
         finally:
             self._stop()
             self._signals.ignore()
@@ -89,8 +90,10 @@ class Supervisor:
     def _prepare_folder(self) -> "Lock":
         try:
             self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._logs.mkdir(exist_ok=True)
-            (self._data / "alive").mkdir(exist_ok=True)
+            _keep_others_out(self._data)
+            for folder in (self._logs, self._data / "alive"):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(0o700)
         except OSError as error:
             raise StartError(f"The data folder {self._data} cannot be used: {error.strerror}.") from error
         lock = Lock(self._data / "service.lock")
@@ -98,7 +101,8 @@ class Supervisor:
             _write_secret_once(self._data / name)
         # The database knows all work, so messages of an earlier run are not needed.
         shutil.rmtree(self._data / "broker", ignore_errors=True)
-        (self._data / "broker" / "control").mkdir(parents=True)
+        for folder in (self._data / "broker", self._data / "broker" / "control"):
+            folder.mkdir(mode=0o700)
         return lock
 
     def _start(self) -> None:
@@ -192,10 +196,10 @@ class Supervisor:
     def _keep_alive(self) -> None:
         for child in self._children:
             if happened := child.keep_alive():
-                print(f"trimtab-service: {happened}", file=sys.stderr, flush=True)
+                write(f"trimtab-service: {happened}", error=True)
                 if child.name == "postgres" and is_full(self._data):
                     full = f"The disk of {self._data} is full. PostgreSQL runs again when there is space."
-                    print(f"trimtab-service: {full}", file=sys.stderr, flush=True)
+                    write(f"trimtab-service: {full}", error=True)
             child.trim_log()
 
     def _pause(self, seconds: float) -> None:
@@ -236,6 +240,16 @@ class Lock:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _keep_others_out(folder: Path) -> None:
+    """Take the right to write from all other users. Whoever can write here can replace the secrets and the messages.
+
+    Raises OSError if another user owns the folder and others may write to it.
+    """
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o022:
+        folder.chmod(mode & ~0o022)
 
 
 def _write_secret_once(path: Path) -> None:

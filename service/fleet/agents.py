@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,6 +13,7 @@ from django.db.models.functions import Now
 
 from service.core.errors import Conflict, Forbidden, InvalidInput, JsonValue, NotFound, ResourceExhausted
 from service.core.lifecycle import LeaseState
+from service.fleet import recipes
 from service.fleet.models import Agent, Lease
 from service.studies import listen_notify
 from service.studies.specs import check_identifier, check_texts
@@ -51,6 +53,7 @@ def register(
     components: Sequence[Mapping[str, JsonValue]],
     session_id: str,
     policy: Mapping[str, str] = NO_POLICY,
+    installable: Sequence[Mapping[str, str]] = (),
 ) -> Registration:
     """Register an agent, or update its registration. Its leases stay valid when it restarts.
 
@@ -65,14 +68,16 @@ def register(
     check_texts("labels", labels, most=MOST_TEXTS, longest=LONGEST_TEXT)
     check_texts("policy", policy, most=MOST_TEXTS, longest=LONGEST_TEXT)
     _check_components(components)
+    _check_installable(installable)
     values = {
         "name": name,
         "version": version,
         "slots": slots,
         "labels": dict(labels),
-        "components": [dict(component) for component in components],
+        "components": [{key: one for key, one in component.items() if key != "recipe"} for component in components],
         "session_id": session_id,
         "policy": dict(policy),
+        "installable": [dict(one) for one in installable],
         "credential": _credential(principal),
     }
     if not _update(principal, agent_id, values):
@@ -84,6 +89,7 @@ def register(
         except IntegrityError:
             # Another call of the same agent has registered it in the meantime.
             _update(principal, agent_id, values)
+    recipes.keep(principal, {(str(one["name"]), str(one["digest"])): str(one.get("recipe", "")) for one in components})
     return Registration(settings.TRIMTAB_LEASE_SECONDS, settings.TRIMTAB_HEARTBEAT_SECONDS)
 
 
@@ -254,3 +260,37 @@ def _check_components(components: Sequence[Mapping[str, JsonValue]]) -> None:
         if name in names:
             raise InvalidInput(f"components[{index}].name", name, "each component once")
         names.add(name)
+        _check_parameters(f"components[{index}].space", component.get("space", []))
+        _check_finite(f"components[{index}]", component)
+
+
+def _check_installable(installable: Sequence[Mapping[str, str]]) -> None:
+    if len(installable) > MOST_COMPONENTS:
+        raise InvalidInput("installable", f"{len(installable)} components", f"at most {MOST_COMPONENTS}")
+    for index, one in enumerate(installable):
+        check_identifier(f"installable[{index}].name", one["name"], 63, required=True)
+        check_identifier(f"installable[{index}].version", one["version"], 64, required=True)
+        check_identifier(f"installable[{index}].installed", one["installed"], 64)
+
+
+def _check_parameters(field: str, space: JsonValue) -> None:
+    names: set[JsonValue] = set()
+    for index, parameter in enumerate(space if isinstance(space, list) else ()):
+        name = parameter.get("name") if isinstance(parameter, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"{field}[{index}].name", name, "a text that is not empty")
+        if name in names:
+            raise InvalidInput(f"{field}[{index}].name", name, "each parameter once")
+        names.add(name)
+
+
+def _check_finite(field: str, value: JsonValue | Mapping[str, JsonValue]) -> None:
+    """Refuse a number that is not finite, which JSON does not have. Raises InvalidInput with its path."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(field, value, "a finite number")
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_finite(f"{field}.{key}", item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_finite(f"{field}[{index}]", item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from service.core.context import context_words
@@ -12,6 +13,7 @@ from service.core.errors import NotFound
 from service.core.space import Configuration
 from service.fleet import selectors
 from service.fleet.models import Agent, ComponentFile
+from service.studies.isolated import isolated
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -131,11 +133,10 @@ def best_settings(principal: Principal, name: str) -> list[Best]:
     A proven gain precedes a provisional one, which precedes any other. Among equals the largest gain is the best.
     """
     tuned = access.rows(Study, principal).filter(component=name, summary__gain__isnull=False)
-    known = [
-        (study.pk, one)
-        for study in tuned.order_by("-pk").select_related("summary").defer("spec")
-        for one in _bests_of(study)
-    ]
+    known: list[tuple[int, Best]] = []
+    for study in tuned.order_by("-pk").select_related("summary").defer("spec"):
+        bests: list[Best] | None = isolated(partial(list, _bests_of(study)), principal.tenant_id, study.pk)
+        known += [(study.pk, one) for one in bests or ()]
     # Sorting keeps the order of equals: the latest study comes first.
     known.sort(key=lambda one: (_rank(one[1].objective), -float(one[1].objective["gain"])))
     found: dict[tuple[str, str, str], tuple[int, Best]] = {}

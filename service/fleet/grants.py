@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from django.conf import settings
 from django.db.models import F, Q
+from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, shorten
 from service.core.lifecycle import LeaseState, StudyState, TrialState
@@ -14,19 +18,28 @@ from service.core.space import Configuration
 from service.fleet import agents, rounds
 from service.fleet.leases import is_untouched, lease_time, lock_lease, to_id
 from service.fleet.models import Agent, Lease
+from service.live import leases as live_leases
+from service.live import permission, plans, system
+from service.live.models import Plan, PlanState
+from service.live.permission import Permission
+from service.live.system import Offered
 from service.studies import actions
 from service.studies.change import Deleted, Work, changing
-from service.studies.models import Study
+from service.studies.isolated import isolated
+from service.studies.models import Study, Trial
 from service.studies.specs import Placement
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
+from service.trials import rollouts
 
 MOST_GRANTS = 1000
 # What a component may say about injected delays and contention: the number of parts, and characters of each.
 _MOST_INJECTED, _LONGEST_INJECTED = 20, 200
 # The number of studies that one call considers. The next call continues with those that have waited longest.
 _MOST_CANDIDATES = 100
+# The share of the seconds of CPU of a call that one study may use.
+_SHARE = 0.25
 
 _insert_leases = Insert(Lease)
 
@@ -52,6 +65,8 @@ class Grant:
     same_node: str = ""
     # The span that made the trial; empty while traces are off, and in a dry run.
     traceparent: str = ""
+    # The plan of a live trial (the fields of LivePlan); None for other trials.
+    live: Mapping[str, Any] | None = None
 
 
 def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[str] = ()) -> list[Grant]:
@@ -86,7 +101,12 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
     candidates = _candidates(principal, agent)
     for index, study_id in enumerate(candidates):
         share = -(-wanted // (len(candidates) - index))
-        granted = _grant(principal, agent, study_id, share)
+        part = partial(_grant, principal, agent, study_id, share)
+        granted = isolated(part, principal.tenant_id, study_id, seconds=_SHARE * settings.TRIMTAB_REQUEST_CPU_SECONDS)
+        if granted is None:
+            # The next call begins with the others.
+            access.rows(Study, principal).filter(pk=study_id).update(last_granted_at=Now())
+            continue
         grants += granted
         wanted -= len(granted)
         if wanted <= 0:
@@ -114,9 +134,13 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
     with suppress(Deleted), changing(principal, study_id, "lease.grant", f"agent/{agent.agent_id}") as work:
         study = work.study
         free = min(count, (study.parallelism or 0) - study.active_count)
-        if study.state != StudyState.ACTIVE or free <= 0:
+        if study.state != StudyState.ACTIVE or free <= 0 or not system.has_instances(work.spec):
             return []
         trials = rounds.offered(work, agent, free)
+        is_live = work.spec.live is not None
+        permitted = _permitted(work, agent, trials) if trials and is_live else None
+        if is_live:
+            trials = trials[:1] if permitted is not None and permitted.may_begin else []
         if not trials or study.state != StudyState.ACTIVE:
             return []
         actions.start_trials(work, trials, agent=agent.name)
@@ -136,8 +160,41 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         _insert_leases(principal, leases)
         study.last_granted_at = work.time
         work.detail = {"trials": [trial.number for trial in trials]}
+        if permitted is not None:
+            begun = live_leases.begin(work, trials[0], str(leases[0].id), *permitted.grounds)
+            # The seed stays secret until the result. Its commitment shows that it was drawn before.
+            work.detail = {**work.detail, "commitment": begun.commitment}
         return [_describe(work, agent, lease, lease.trial.measured_on) for lease in leases]
     return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Permitted:
+    """The permission of the next trial of a live study to begin, and its grounds."""
+
+    grounds: tuple[Plan, Permission, Offered]
+
+    @property
+    def may_begin(self) -> bool:
+        return not self.grounds[1].reason
+
+
+def _permitted(work: Work, agent: Agent, trials: Sequence[Trial]) -> _Permitted | None:
+    """Look at the plan of the next trial of a live study. One that may not begin gets the reason; None: no plan."""
+    trial = trials[0]
+    offered = Offered.of(agent.components, work.study.component)
+    if not rollouts.is_wanted(work.study, trial):
+        plans.withdraw(work, trial, rollouts.NOT_WANTED)
+        return None
+    plan = plans.ensure(work, trial, offered)
+    if plan.state in (PlanState.DECLINED, PlanState.EXPIRED):
+        plans.replace(work, trial, plan)
+        return _Permitted((plan, Permission("its plan was replaced"), offered))
+    found = permission.look(work, plan, offered)
+    if found.reason and trial.reason != found.reason:
+        trial.explain(found.reason)
+        actions.touch_trial(work, trial, "reason", "reason_data")
+    return _Permitted((plan, found, offered))
 
 
 def _note_injected(work: Work, agent: Agent) -> None:
@@ -158,25 +215,28 @@ def _note_injected(work: Work, agent: Agent) -> None:
 
 def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:
     """Repeat grants whose answer never arrived. Settle those whose trial was stopped in the meantime."""
-    grants = []
-    for lease in unheard:
-        with suppress(Deleted), changing(principal, lease.study_id, "lease.settle") as work:
-            held = lock_lease(work, lease.id)
-            if held.state != LeaseState.HELD:
-                continue
-            if held.trial.state == TrialState.ACTIVE:
-                held.expires_at = work.time + lease_time()
-                access.save(principal, held, "expires_at")
-                grants.append(_describe(work, agent, held, actions.measured_on(principal, held.trial)))
-            else:
-                work.revise()
-                work.target, work.detail = f"trial/{held.trial.number}", {"lease": str(held.id)}
-                work.slot_freed = True
-                held.state = LeaseState.SETTLED
-                held.settlement = {"outcome": "cancelled"}
-                held.settled_at = work.time
-                access.save(principal, held, "state", "settlement", "settled_at")
-    return grants
+    parts = [(partial(_repeat, principal, agent, lease), lease.study_id) for lease in unheard]
+    repeated = [isolated(part, principal.tenant_id, study_id) for part, study_id in parts]
+    return [grant for grant in repeated if grant is not None]
+
+
+def _repeat(principal: Principal, agent: Agent, lease: Lease) -> Grant | None:
+    with suppress(Deleted), changing(principal, lease.study_id, "lease.settle") as work:
+        held = lock_lease(work, lease.id)
+        if held.state != LeaseState.HELD:
+            return None
+        if held.trial.state == TrialState.ACTIVE:
+            held.expires_at = work.time + lease_time()
+            access.save(principal, held, "expires_at")
+            return _describe(work, agent, held, actions.measured_on(principal, held.trial))
+        work.revise()
+        work.target, work.detail = f"trial/{held.trial.number}", {"lease": str(held.id)}
+        work.slot_freed = True
+        held.state = LeaseState.SETTLED
+        held.settlement = {"outcome": "cancelled"}
+        held.settled_at = work.time
+        access.save(principal, held, "state", "settlement", "settled_at")
+    return None
 
 
 def _describe(work: Work, agent: Agent, lease: Lease, measured_on: Sequence[str]) -> Grant:
@@ -202,4 +262,5 @@ def _describe(work: Work, agent: Agent, lease: Lease, measured_on: Sequence[str]
         measured_on=measured_on if placement.spread else (),
         same_node=same_node,
         traceparent=lease.trial.traceparent,
+        live=None if spec.live is None else live_leases.told(work, str(lease.id)),
     )

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
 
 from service.core.lifecycle import LeaseState, TrialState, check_step
-from service.fleet import agents
+from service.fleet import agents, installations
 from service.fleet.leases import is_untouched, lease_time, lock_lease, plain, return_trial, to_id
 from service.fleet.models import Agent, Lease
 from service.studies import actions
 from service.studies.change import Deleted, Work, changing
+from service.studies.isolated import isolated
 from service.studies.models import Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
@@ -39,10 +42,11 @@ _select_stops = Select(
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """Leases to stop, with the reason, and those that are no longer the agent's."""
+    """Leases to stop, with the reason, those that are no longer the agent's, and orders by component."""
 
     cancel: list[tuple[str, str]]
     lost: list[str]
+    orders: Mapping[str, Mapping[str, Any]]
 
 
 def renew(
@@ -78,13 +82,22 @@ def renew(
             lost.append(text)
         elif lease.trial.state != TrialState.ACTIVE:
             cancel.append((text, lease.trial.reason))
-        elif elapsed and text in elapsed and spec_of(lease.study).pruning:
-            reason = _prune(principal, lease, elapsed[text])
+        else:
+            why = plain((waiting or {}).get(text, ""), REASON_LENGTH)
+            part = partial(_look, principal, lease, (elapsed or {}).get(text), why)
+            reason = isolated(part, principal.tenant_id, lease.study_id)
             if reason is not None:
                 cancel.append((text, reason))
-        elif (why := plain((waiting or {}).get(text, ""), REASON_LENGTH)) != lease.trial.reason:
-            _note_waiting(principal, lease, why)
-    return Renewal(cancel, lost)
+    return Renewal(cancel, lost, installations.waiting(agent))
+
+
+def _look(principal: Principal, lease: Lease, seconds: float | None, why: str) -> str | None:
+    """Prune the trial of a lease, or store why it waits. Return the reason to stop it; None if it continues."""
+    if seconds is not None and spec_of(lease.study).pruning:
+        return _prune(principal, lease, seconds)
+    if why != lease.trial.reason:
+        _note_waiting(principal, lease, why)
+    return None
 
 
 def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
@@ -105,6 +118,7 @@ def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Rene
     return Renewal(
         cancel=[(str(lease.id), lease.trial_reason) for lease in held if lease.trial_state != TrialState.ACTIVE],
         lost=list(missing),
+        orders=installations.waiting(agent),
     )
 
 
@@ -142,19 +156,24 @@ def _hold_again(principal: Principal, agent: Agent, leases: Sequence[str]) -> li
     ids = [lease for lease in map(to_id, leases) if lease is not None]
     if not ids:
         return []
-    again = []
-    for found in access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids):
-        with suppress(Deleted), changing(principal, found.study_id, "lease.renew") as work:
-            lease = lock_lease(work, found.id)
-            full = work.study.active_count >= (work.study.parallelism or 0)
-            if lease.state != LeaseState.EXPIRED or full or not is_untouched(lease):
-                continue
-            return_trial(work, lease)
-            check_step("lease", LeaseState.EXPIRED, LeaseState.HELD)
-            lease.state = LeaseState.HELD
-            lease.expires_at = work.time + lease_time()
-            access.save(principal, lease, "state", "expires_at")
-            lease.study = work.study
-            work.target, work.detail = f"trial/{lease.trial.number}", {"lease": str(lease.id)}
-            again.append(lease)
-    return again
+    expired = access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids)
+    parts = [(partial(_hold, principal, found.study_id, found.id), found.study_id) for found in expired]
+    again = [isolated(part, principal.tenant_id, study_id) for part, study_id in parts]
+    return [lease for lease in again if lease is not None]
+
+
+def _hold(principal: Principal, study_id: int, lease_id: UUID) -> Lease | None:
+    with suppress(Deleted), changing(principal, study_id, "lease.renew") as work:
+        lease = lock_lease(work, lease_id)
+        full = work.study.active_count >= (work.study.parallelism or 0)
+        if lease.state != LeaseState.EXPIRED or full or not is_untouched(lease):
+            return None
+        return_trial(work, lease)
+        check_step("lease", LeaseState.EXPIRED, LeaseState.HELD)
+        lease.state = LeaseState.HELD
+        lease.expires_at = work.time + lease_time()
+        access.save(principal, lease, "state", "expires_at")
+        lease.study = work.study
+        work.target, work.detail = f"trial/{lease.trial.number}", {"lease": str(lease.id)}
+        return lease
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -13,6 +14,8 @@ from service.core.errors import Conflict
 from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.core.reasons import Reason
 from service.fleet.models import Agent, Lease
+from service.live import silent
+from service.live.system import Offered
 from service.studies import actions
 from service.studies.change import Deleted, Work, changing
 from service.studies.isolated import isolated
@@ -80,25 +83,25 @@ def overdue() -> list[tuple[int, int, UUID]]:
 def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
     """Expire overdue leases, each in a separate transaction. A second call changes nothing."""
     for tenant_id, study_id, lease_id in late:
-        principal = Principal.system(tenant_id)
-        with (
-            isolated(tenant_id, study_id),
-            suppress(Deleted),
-            changing(principal, study_id, "lease.expire") as work,
-        ):
-            lease = lock_lease(work, lease_id)
-            if lease.state != LeaseState.HELD or lease.expires_at >= work.time:
-                continue
-            check_step("lease", LeaseState.HELD, LeaseState.EXPIRED)
-            work.revise()
-            work.target, work.detail = f"trial/{lease.trial.number}", {"lease": str(lease.id)}
-            work.slot_freed = True
-            lease.state = LeaseState.EXPIRED
-            access.save(principal, lease, "state")
-            if lease.trial.state == TrialState.ACTIVE:
-                agent = lease.agent.name
-                text = f"Agent {agent!r} has stopped sending heartbeats."
-                tell.try_again(work, lease.trial, Reason(text, "agent_silent", agent=agent))
+        isolated(partial(_expire, Principal.system(tenant_id), study_id, lease_id), tenant_id, study_id)
+
+
+def _expire(principal: Principal, study_id: int, lease_id: UUID) -> None:
+    with suppress(Deleted), changing(principal, study_id, "lease.expire") as work:
+        lease = lock_lease(work, lease_id)
+        if lease.state != LeaseState.HELD or lease.expires_at >= work.time:
+            return
+        check_step("lease", LeaseState.HELD, LeaseState.EXPIRED)
+        work.revise()
+        work.target, work.detail = f"trial/{lease.trial.number}", {"lease": str(lease.id)}
+        work.slot_freed = True
+        lease.state = LeaseState.EXPIRED
+        access.save(principal, lease, "state")
+        silent.note_loss(work, lease.id, Offered.of(lease.agent.components, work.study.component))
+        if lease.trial.state == TrialState.ACTIVE:
+            agent = lease.agent.name
+            text = f"Agent {agent!r} has stopped sending heartbeats."
+            tell.try_again(work, lease.trial, Reason(text, "agent_silent", agent=agent))
 
 
 def lease_time() -> timedelta:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from service.core.errors import InvalidInput, shorten
 from service.fleet.spaces import Version, check_any, check_values, versions
+from service.planning.component_check import places_of
 from service.studies.specs import StudySpec
 from service.tenancy.principal import Principal
 
@@ -27,6 +28,8 @@ def check_offer(principal: Principal, spec: StudySpec, places: Mapping[str, str]
         return
     found = versions(principal, execution.component, execution.digest)
     check_any(found, lambda offered: _check_names(spec, execution.application, offered))
+    if spec.live is not None:
+        check_any(found, lambda offered: _check_live(spec, offered))
     check_values(spec, found, places)
 
 
@@ -39,6 +42,18 @@ def _check_names(spec: StudySpec, application: str, offered: Version) -> None:
         # An agent that sends no metrics has not said which it measures.
         if metrics and metric not in metrics:
             raise _unknown("metric", place, metric, offered["name"], metrics)
+
+
+def _check_live(spec: StudySpec, offered: Version) -> None:
+    """Check that a component can be tuned while it serves. One of an earlier agent has not said so."""
+    live = offered.get("live")
+    if live is None:
+        return
+    places = places_of(spec)
+    for name in spec.space.names():
+        if name in live["forbidden"]:
+            allowed = f"parameters without {', '.join(live['forbidden'])}, which the component keeps in live trials"
+            raise InvalidInput(places[name], name, allowed, code="forbidden_live")
 
 
 def _metrics(spec: StudySpec) -> Iterator[tuple[str, str]]:

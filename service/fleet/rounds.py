@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from service.core.lifecycle import LeaseState, StudyState, TrialState
 from service.core.reasons import Reason
+from service.fleet import spreading
 from service.fleet.components import misfit
 from service.fleet.leases import lease_time
 from service.fleet.models import Agent, Lease
@@ -45,6 +46,8 @@ def offered(work: Work, agent: Agent, count: int) -> list[Trial]:
     begun, while few enough agents take part.
     """
     study = work.study
+    if study.final_check is None and work.spec.stability is not None:
+        return spreading.spread(work, agent, actions.waiting_trials(work, study.requested_count))[:count]
     if study.final_check is None:
         return actions.waiting_trials(work, count)
     waiting = actions.waiting_trials(work, study.requested_count)

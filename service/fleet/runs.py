@@ -11,19 +11,24 @@ from typing import Literal, get_args
 from service.core.errors import Conflict, InvalidInput, JsonValue
 from service.core.interference import Interference
 from service.core.lifecycle import LeaseState, TrialState, check_step
+from service.core.live_results import LiveResult
 from service.core.reasons import Reason
 from service.fleet import agents, failures
 from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
 from service.fleet.models import Lease
+from service.live import results as live_results
 from service.studies import actions
 from service.studies.change import Work, changing
 from service.studies.models import Measurement
 from service.studies.models.trial import DOUBT_LENGTH, MACHINE_LENGTH, NODE_LENGTH
+from service.studies.specs import LONGEST_SECONDS
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Update
 from service.trials import tell
 
+# The code of the reason why an agent's policy refuses a job.
+POLICY_REFUSED = "policy_refused"
 Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
 # The maximum size of an invocation, in characters of JSON.
 LARGEST_INVOCATION = 256 * 1024
@@ -127,17 +132,21 @@ def settle(
     doubt: str = "",
     interference: Interference | None = None,
     machine: str = "",
+    live: LiveResult | None = None,
 ) -> None:
     """End a lease with the outcome of its trial. A repeated call changes nothing.
 
     `reason_code` and `reason_values` stand for the first line of the reason. `node` and `machine`: where the trial ran,
     empty if it did not run. `doubt`: why its timing may be wrong. `interference`: what the agent measured of other
-    processes; None: nothing. An expired lease may still be settled with a result
+    processes; None: nothing. `live`: what a live trial has found. An expired lease may still be settled with a result
     until another agent gets the trial. Raises InvalidInput, NotFound (`unknown_agent`), Conflict
     (`lease_already_settled`, `lease_lost`).
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
+    if elapsed_seconds is not None:
+        # A result counts even if the clock of its machine is wrong.
+        elapsed_seconds = min(max(elapsed_seconds, 0.0), LONGEST_SECONDS)
     reason = _reason(reason, reason_code, reason_values or {})
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
@@ -146,13 +155,16 @@ def settle(
         held = read_lease(principal, agent, found)
         trial = held.trial
         work.target = f"trial/{trial.number}"
-        measured = tell.check_metrics(work, metrics or {}) if outcome == "completed" else {}
+        is_live = work.spec.live is not None
+        measured = tell.check_metrics(work, metrics or {}) if outcome == "completed" and not is_live else {}
         settlement: dict[str, JsonValue] = {
             "outcome": outcome,
             "metrics": dict(measured),
             "reason": reason,
             "elapsed_seconds": elapsed_seconds,
         }
+        if is_live and live is not None:
+            settlement["live"] = {"decision": live.decision, "pairs": len(live.pairs), "effect": live.effect}
         if outcome == "failed" and isinstance(reason, Reason):
             settlement["code"] = reason.code
         if held.state == LeaseState.SETTLED:
@@ -171,13 +183,20 @@ def settle(
         # A cluster may have started the job again on another node than the agent reported first.
         held.node = plain(node, NODE_LENGTH) or held.node
         _settle(principal, held)
+        ended: str = outcome
+        if is_live:
+            meaning = live_results.settle(work, trial, lease, outcome, reason, live)
+            ended, measured, reason = meaning.outcome, meaning.metrics, meaning.reason
+            if trial.state != TrialState.ACTIVE:
+                # A person has stopped it. What was measured until then is kept with it.
+                actions.touch_trial(work, trial, "live")
         if trial.state == TrialState.ACTIVE:
             trial.seconds = elapsed_seconds
             trial.node = held.node
             trial.doubt = plain(doubt, DOUBT_LENGTH)
             trial.interference = _interference(work, interference)
             trial.machine = plain(machine, MACHINE_LENGTH)
-            _apply(work, held, outcome, measured, reason)
+            _apply(work, held, ended, measured, reason)
         elif trial.attempt == held.attempt and trial.node != held.node:
             trial.node = held.node
             actions.touch_trial(work, trial, "node")
@@ -228,14 +247,18 @@ def _take_back(work: Work, lease: Lease, outcome: Outcome) -> None:
     return_trial(work, lease)
 
 
-def _apply(work: Work, lease: Lease, outcome: Outcome, measured: Mapping[str, float], reason: str) -> None:
+def _apply(work: Work, lease: Lease, outcome: str, measured: Mapping[str, float], reason: str) -> None:
     trial = lease.trial
     if outcome == "completed":
         tell.finish(work, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
     elif outcome == "infeasible":
         tell.finish(work, trial, TrialState.INFEASIBLE, reason=reason)
+    elif outcome == "over":
+        tell.finish(work, trial, TrialState.FAILED, reason=reason)
     elif outcome == "failed" and failures.shows_the_configuration(work, lease):
         tell.finish(work, trial, TrialState.INFEASIBLE, reason=failures.explained(reason))
+    elif outcome == "failed" and isinstance(reason, Reason) and reason.code == POLICY_REFUSED:
+        tell.refuse(work, trial, reason)
     else:
         # A trial that was given back without a run costs no attempt; a failure or an agent's cancellation costs one.
         tell.try_again(work, trial, reason, counted=outcome != "released")

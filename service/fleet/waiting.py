@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db.models import F
@@ -13,14 +14,18 @@ from django.db.models.functions import Now
 
 from service.core.errors import JsonValue
 from service.core.lifecycle import LeaseState, StudyState, TrialState
-from service.core.reasons import Reason, joined
+from service.core.reasons import Reason, joined, restored
+from service.fleet import spreading
 from service.fleet.components import misfit
 from service.fleet.models import Agent, Lease
+from service.live import job_studies, permission, plans
+from service.live.system import Offered, has_instances, is_live
 from service.studies import actions
-from service.studies.change import Deleted, changing
+from service.studies.change import Deleted, changing, read
 from service.studies.isolated import isolated
 from service.studies.models import Study, Trial
 from service.studies.selectors import NO_AGENT, TURN
+from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
@@ -33,6 +38,11 @@ _USUAL_WAIT = timedelta(seconds=10)
 _MOST_NAMES = 3
 # The number of studies among which a place in the queue is counted.
 _MOST_QUEUED = 500
+# What a trial of a study of jobs waits for if nothing else holds it up.
+NEXT_JOB = Reason(
+    f"{permission.WAITS} for jobs of its record on a submission host whose policy has matching.explore.",
+    "live_next_job",
+)
 _PLACES = ("next", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -53,8 +63,15 @@ def standing(principal: Principal, study: Study) -> Standing:
     if study.state != StudyState.ACTIVE or not study.component or not study.requested_count or study.active_count:
         return Standing()
     online = _online(principal)
+    if is_live(study) and (reason := _stored_wait(principal, study)):
+        return Standing(reason)
     if reason := why(study, online):
         return Standing(reason)
+    due = spreading.due_at(principal, study)
+    if due is not None:
+        at = due.astimezone(UTC).isoformat(sep=" ", timespec="minutes")
+        text = f"The last stage goes on at {at[:16]} UTC: stability.times has it measured at another time."
+        return Standing(Reason(text, "waits_for_times", at=due.isoformat()))
     reason = busy(study, online, _running(principal, online))
     if not reason:
         return Standing()
@@ -62,6 +79,15 @@ def standing(principal: Principal, study: Study) -> Standing:
     named = _PLACES[place - 1] if place <= len(_PLACES) else f"number {place}"
     in_queue = Reason(f"It is {named} in the queue.", "place_in_queue", place=place)
     return Standing(joined([reason, in_queue]), place)
+
+
+def _stored_wait(principal: Principal, study: Study) -> str:
+    """Return why the next trial of a live study may not begin; empty if it may."""
+    waiting = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.REQUESTED)
+    first = waiting.order_by("number").first()
+    if first is None or not first.reason.startswith(permission.WAITS):
+        return ""
+    return restored(first.reason, first.reason_data)
 
 
 def _place(principal: Principal, study: Study, fitting: Sequence[Agent]) -> int:
@@ -86,7 +112,7 @@ def tell() -> None:
     for tenant_id, study_id in access.across("waiting_studies", _MOST_STUDIES):
         by_tenant.setdefault(tenant_id, []).append(study_id)
     for tenant_id, studies in by_tenant.items():
-        _explain_tenant(Principal.system(tenant_id), studies)
+        isolated(partial(_explain_tenant, Principal.system(tenant_id), studies), tenant_id)
 
 
 def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
@@ -96,11 +122,69 @@ def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
     long = set(waiting.filter(created_at__lt=Now() - _USUAL_WAIT).values_list("study_id", flat=True).distinct())
     running = _running(principal, online) if long else {}
     for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
-        with isolated(study.tenant_id, study.pk):
-            reason = why(study, online) or (busy(study, online, running) if study.pk in long else "")
-            # Usually the reason is already stored, and no lock is needed.
-            if any(_is_news(before, reason) for of, before in reported if of == study.pk):
-                _write(study, reason)
+        before = [reason for of, reason in reported if of == study.pk]
+        part = partial(_explain, principal, study, online, running if study.pk in long else None, before)
+        isolated(part, study.tenant_id, study.pk)
+
+
+def _explain(
+    principal: Principal,
+    study: Study,
+    online: Sequence[Agent],
+    running: Mapping[int, Sequence[str]] | None,
+    before: Sequence[str],
+) -> None:
+    """Say why the trials of a study wait. `running`: what agents run, if it has waited long; `before`: the reasons."""
+    if is_live(study):
+        _explain_live(principal, study, online)
+        return
+    reason = why(study, online) or ("" if running is None else busy(study, online, running))
+    # Usually the reason is already stored, and no lock is needed.
+    if any(_is_news(one, reason) for one in before):
+        _write(study, reason)
+
+
+def _explain_live(principal: Principal, study: Study, online: Sequence[Agent]) -> None:
+    """Make the plan of the next trial of a live study, and say what it waits for: a person, a window, a budget."""
+    needs = (study.component, study.digest, study.application)
+    agents = access.rows(Agent, principal).order_by("-last_seen_at")
+    # An agent that is away now has still said which changes restart the system.
+    fitting = [agent for agent in agents if not misfit(agent, *needs)]
+    no_agent = why(study, online)
+    if not has_instances(spec_of(study)):
+        # No agent runs it: its trials are jobs, which agents of submission hosts ask about.
+        fitting, no_agent = [], NEXT_JOB
+    waits = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.REQUESTED).order_by("number")
+    if not fitting and no_agent is not NEXT_JOB:
+        if any(_is_news(reason, no_agent) for reason in waits.values_list("reason", flat=True)[:_MOST_TRIALS]):
+            _write(study, no_agent)
+        return
+    offered = Offered.of((one for agent in fitting for one in agent.components), study.component)
+    with suppress(Deleted):
+        # Usually the plan is made and the reason stored, and no lock is needed.
+        found, trial = read(principal, study.pk), waits.first()
+        plan = None if trial is None else plans.known(found, trial)
+        if trial is None:
+            return
+        is_told = plan is not None and (permission.look(found, plan, offered).reason or no_agent) == trial.reason
+        if is_told and not job_studies.over(found):
+            return
+    with suppress(Deleted), changing(principal, study.pk, "trial.wait") as work:
+        if work.study.state != StudyState.ACTIVE or not (waiting := actions.waiting_trials(work, 1)):
+            return
+        [trial] = waiting
+        if job_studies.pause_if_over(work):
+            return
+        plan = plans.ensure(work, trial, offered)
+        if plan.state not in plans.OPEN:
+            plans.replace(work, trial, plan)
+            return
+        reason = permission.look(work, plan, offered).reason or no_agent
+        # The reason of a failed attempt is more important than none.
+        if reason != trial.reason and (reason or trial.reason.startswith((permission.WAITS, NO_AGENT, TURN))):
+            work.detail = {"reason": reason}
+            trial.explain(reason)
+            actions.touch_trial(work, trial, "reason", "reason_data")
 
 
 def _online(principal: Principal) -> list[Agent]:

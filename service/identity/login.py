@@ -33,12 +33,12 @@ def create_code() -> str:
     return code
 
 
-def redeem(code: str) -> Principal:
+def redeem(code: str, address: str = "") -> Principal:
     """Return the principal of an unused code and mark the code as used. Raises Unauthenticated."""
     digest = secret.digest(code)
     tenant = tenant_of(digest)
     if tenant is not None:
-        principal = replace(administrator(), tenant_id=tenant, credential="login-code")
+        principal = replace(administrator(), tenant_id=tenant, credential="login-code", address=address)
         with access.work(principal):
             unused = access.rows(LoginCode, principal).filter(digest=digest, used_at=None, expires_at__gt=Now())
             # The update decides between two calls that redeem the code at the same time.

@@ -19,6 +19,13 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 MAX_CHARACTERS = 16_384
 # Times of later ages are faults. This one is in the year 2242.
 _LATEST = 2**33
+# The longest name that a row can hold.
+_LONGEST = 200
+_OWN_NAMES = ("system", "administrator", "operator")
+_OWN_PREFIXES = ("agent/", "person/")
+# The kinds of tokens that a header may state; those of access tokens.
+_HEADER_KINDS = ("jwt", "at+jwt")
+_ACCESS_KINDS = ("at+jwt",)
 # The realm's role for operators of the installation.
 OPERATOR = "operator"
 # A person in several groups of a tenant has the highest of these; the highest comes last.
@@ -79,6 +86,9 @@ class Verifier:
             # This check comes first: no key is ever used with "none" or an algorithm with a shared secret.
             if header.get("alg") not in self.algorithms:
                 raise jwt.InvalidAlgorithmError("signed with an algorithm that is not allowed")
+            # RFC 7515: an extension that must be understood, and is not, makes the token invalid.
+            if "crit" in header or _kind_of(header.get("typ", "JWT")) not in _HEADER_KINDS:
+                raise jwt.InvalidTokenError("not an access token")
             claims = jwt.decode(
                 token,
                 self.keys.find(str(header.get("kid"))),
@@ -88,9 +98,13 @@ class Verifier:
                 leeway=self.leeway_seconds,
                 options={"require": ["exp", "iat", "iss", "aud", "sub"]},
             )
-            # Keycloak's ID, refresh and logout tokens are signed with the same keys.
-            if claims.get("typ", "Bearer") != "Bearer":
+            # Keycloak's ID, refresh and logout tokens are signed with the same keys. A provider that does not write
+            # the claim says so in the header (RFC 9068).
+            if claims.get("typ", "Bearer" if _kind_of(header.get("typ")) in _ACCESS_KINDS else None) != "Bearer":
                 raise jwt.InvalidTokenError("not an access token")
+            # Such a token is for the holder of a key (RFC 7800), which a bearer does not show.
+            if "cnf" in claims:
+                raise jwt.InvalidTokenError("bound to a key")
             return self._identity(claims)
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("token_expired", "The token has expired. Sign in again.") from None
@@ -107,7 +121,7 @@ class Verifier:
             raise Unauthenticated("invalid_token", f"The token is not valid for this service: {error}.") from None
 
     def _identity(self, claims: Mapping[str, object]) -> Identity:
-        subject = str(claims["sub"])
+        subject = _name(claims, "sub")
         tenants: dict[str, Role] = {}
         for path in _texts(claims.get("groups")):
             folder, _, role = path.rpartition("/")
@@ -118,13 +132,12 @@ class Verifier:
         issued, expires = (int(float(str(claims[name]))) for name in ("iat", "exp"))
         if not 0 <= issued < _LATEST or not 0 <= expires < _LATEST:
             raise ValueError("its times are not in this age")
-        proof = Proof(
-            subject,
-            str(claims.get("preferred_username") or subject),
-            str(claims.get("sid") or ""),
-            issued,
-            expires,
-        )
+        name = _name(claims, "preferred_username") if claims.get("preferred_username") else subject
+        # The service itself, its administrator, operators of the command line and agents have these names.
+        if name in _OWN_NAMES or name.startswith(_OWN_PREFIXES):
+            name = f"person/{name}"[:_LONGEST]
+        session = _name(claims, "sid") if claims.get("sid") else ""
+        proof = Proof(subject, name, session, issued, expires)
         return Identity(
             proof, tenants, OPERATOR in _texts(access.get("roles") if isinstance(access, Mapping) else None)
         )
@@ -144,6 +157,19 @@ def verifier() -> Verifier | None:
         settings.TRIMTAB_OIDC_GROUPS.rstrip("/"),
         keys.Keys(lambda: keys.fetch(issuer, url)),
     )
+
+
+def _name(claims: Mapping[str, object], claim: str) -> str:
+    """Return a text that names somebody. Raises ValueError if it is empty, too long or not a printable text."""
+    value = claims[claim]
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST or not value.isprintable():
+        raise ValueError(f"its {claim!r} is not a printable text of 1 to {_LONGEST} characters")
+    return value
+
+
+def _kind_of(value: object) -> str | None:
+    """Return the media type in a token's header in its short form: at+jwt for application/at+JWT."""
+    return value.lower().removeprefix("application/") if isinstance(value, str) else None
 
 
 def _texts(value: object) -> list[str]:

@@ -42,6 +42,8 @@ class _Cache:
 
 
 _remembered = _Cache()
+# No tenant has a longer name. The rest of a longer text would only take memory.
+_LONGEST_TENANT = 100
 
 
 def forget() -> None:
@@ -56,14 +58,14 @@ def authenticate_header(value: str | None, tenant: str = "", address: str = "") 
 
     Raises Unauthenticated, and Forbidden if the caller is not a member of the tenant or the tenant is disabled.
     """
-    token = bearer(value)
+    token, tenant = bearer(value), tenant[:_LONGEST_TENANT]
     return _known(("bearer", token, tenant), lambda: authenticate_bearer(token, tenant), address)
 
 
 def remembered_header(value: str, tenant: str, address: str) -> Principal | None:
     """Return the same as `authenticate_header` if it is cached, else None. Makes no query."""
     scheme, _, token = value.partition(" ")
-    found = _remembered.get(("bearer", token.strip(), tenant)) if scheme.lower() == "bearer" else None
+    found = _remembered.get(("bearer", token.strip(), tenant[:_LONGEST_TENANT])) if scheme.lower() == "bearer" else None
     return None if found is None else replace(found, address=address)
 
 
@@ -134,14 +136,19 @@ def _of_session(cookie: str) -> Principal:
     return session.principal
 
 
-def sign_out(cookie: str) -> None:
-    """End a console session, so that its cookie is refused from now on. One that has ended already is left alone."""
+def sign_out(cookie: str) -> Principal | None:
+    """End a console session, so that its cookie is refused from now on, and return whose it was.
+
+    Return None for a session that has ended already, which is left alone.
+    """
     try:
         session = sessions.read(cookie)
+        revocations.check_signed_in(_revoker(session.principal), session.id)
     except Unauthenticated:
-        return
+        return None
     revocations.sign_out(_revoker(session.principal), session.id)
     forget()
+    return session.principal
 
 
 def _check(principal: Principal, proof: Proof) -> None:

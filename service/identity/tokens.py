@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from service.core.errors import InvalidInput, JsonValue, NotFound, ResourceExhausted, Unauthenticated
 from service.identity import memberships, secret
@@ -24,6 +24,8 @@ DEFAULT_DAYS = 90
 LONGEST_DAYS = 366
 # "Last used" is written at most this often.
 _USED_EVERY = timedelta(minutes=1)
+# The time for which revoked tokens are kept, and in which a person may create TRIMTAB_TOKENS_PER_HOUR tokens.
+_HOUR = timedelta(hours=1)
 # The action that each scope is for. A role without the right to it cannot create a token with that scope.
 _POINT = {Scope.TUNE: Action.TRIAL_SUGGEST, Scope.AGENT: Action.AGENT_RUN}
 
@@ -41,7 +43,8 @@ def create(
 
     A second call with the same `request_id` replaces the token of the first call, whose secret was lost.
 
-    Raises InvalidInput, and NotFound for an unknown study.
+    Raises InvalidInput, NotFound for an unknown study, and ResourceExhausted (`too_many_tokens`,
+    `tokens_created_too_fast`).
     """
     check_identifier("name", name, 200, required=True)
     check_identifier("request_id", request_id, 100)
@@ -64,10 +67,12 @@ def create(
         expires_at=Now() + timedelta(days=days),
     )
     with access.work(principal):
-        # The audit trail still names expired tokens.
-        access.rows(ApiToken, principal).filter(expires_at__lt=Now()).delete()
+        # The audit trail still names expired and revoked tokens.
+        over = Q(expires_at__lt=Now()) | Q(revoked_at__lt=Now() - _HOUR)
+        access.rows(ApiToken, principal).filter(over).delete()
+        _check_rate(principal)
         if request_id:
-            access.rows(ApiToken, principal).filter(_mine(principal), request_id=request_id).delete()
+            _replace(principal, request_id)
         most = settings.TRIMTAB_TOKENS_PER_TENANT
         if _live(principal).count() >= most:
             message = f"The tenant has {most} valid API tokens, which is the limit. Revoke tokens that nobody uses."
@@ -142,6 +147,31 @@ def find(text: str) -> Principal:
                 subject=token.subject,
             )
     raise Unauthenticated("invalid_token", "The token has expired, was revoked, or does not belong to this service.")
+
+
+def _check_rate(principal: Principal) -> None:
+    """Refuse a caller who has created too many tokens within the last hour, whether or not they were revoked."""
+    most = settings.TRIMTAB_TOKENS_PER_HOUR
+    made = access.rows(ApiToken, principal).filter(_mine(principal), created_at__gt=Now() - _HOUR).count()
+    if made >= most:
+        raise ResourceExhausted(
+            "tokens_created_too_fast",
+            f"{principal.actor} has created {made} API tokens within an hour, which is the limit. Use one of them, or"
+            " try again later.",
+            retryable=True,
+            limit=most,
+            retry_after_seconds=60,
+        )
+
+
+def _replace(principal: Principal, request_id: str) -> None:
+    """Revoke the caller's token of an earlier call with the same `request_id`. It still counts for the rate."""
+    rows = access.rows(ApiToken, principal).filter(_mine(principal), request_id=request_id)
+    for former in rows:
+        if former.revoked_at is None:
+            detail = {"owner": former.owner, "replaced": True}
+            audit.record(principal, "token.revoke", f"token/{former.hint}", detail)
+    rows.update(revoked_at=Coalesce("revoked_at", Now()), request_id="")
 
 
 def _last_sign_in(token: ApiToken, owner: Membership | None) -> datetime:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 from service.keycloak import realm as realms
 from service.keycloak.admin_api import KeycloakError, Server
 from service.tenancy.principal import SLUG, SLUG_FORM
+from trimtab_components.terminal import without_passwords, write
 
 PASSWORD_VARIABLE = "KEYCLOAK_ADMIN_PASSWORD"
 
@@ -62,16 +62,16 @@ def provision(
         wanted = realms.shipped(realm, console_url)
         for found in realms.differences(server, wanted, _checked(tenant)):
             if found.repair is None:
-                typer.echo(f"kept     {found.subject}: {found.problem}")
+                write(f"kept     {found.subject}: {found.problem}")
                 continue
             found.repair()
             changes += 1
-            typer.echo(f"repaired {found.subject}: {found.problem}")
+            write(f"repaired {found.subject}: {found.problem}")
     except KeycloakError as error:
-        print(f"trimtab-service: {error}", file=sys.stderr)
+        write(f"trimtab-service: {error}", error=True)
         raise typer.Exit(1) from None
-    typer.echo(f"{changes} changes." if changes else "No changes: the realm has all that Trimtab needs.")
-    typer.echo(f"Set TRIMTAB_OIDC_ISSUER={url.rstrip('/')}/realms/{realm}")
+    write(f"{changes} changes." if changes else "No changes: the realm has all that Trimtab needs.")
+    write(without_passwords(f"Set TRIMTAB_OIDC_ISSUER={url.rstrip('/')}/realms/{realm}"))
 
 
 @app.command()
@@ -96,14 +96,14 @@ def check(
         server = Server(url, admin, _password(password_file))
         for found in realms.differences(server, realms.shipped(realm, console_url), _checked(tenant)):
             faults += found.repair is not None
-            typer.echo(f"{'note ' if found.repair is None else 'fault'} {found.subject}: {found.problem}")
+            write(f"{'note ' if found.repair is None else 'fault'} {found.subject}: {found.problem}")
     except KeycloakError as error:
-        print(f"trimtab-service: {error}", file=sys.stderr)
+        write(f"trimtab-service: {error}", error=True)
         raise typer.Exit(2) from None
     if faults:
-        typer.echo(f"{faults} faults. `trimtab-service keycloak provision` with the same options repairs them.")
+        write(f"{faults} faults. `trimtab-service keycloak provision` with the same options repairs them.")
         raise typer.Exit(1)
-    typer.echo("The realm has all that Trimtab needs.")
+    write("The realm has all that Trimtab needs.")
 
 
 def _password(file: Path | None) -> str:

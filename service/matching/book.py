@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 from service.matching import ledger, settings
 from service.matching.linkage.index import Index
 from service.matching.linkage.job import Job
 from service.matching.linkage.score import Part
-from service.matching.models import Record, State
+from service.matching.models import Audience, Record, State
 from service.matching.settings import Settings
 from service.matching.submission import Submission
+from service.studies.isolated import isolated
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
@@ -38,8 +40,12 @@ class Match:
         return f"The score {self.score:.3f} {relation} the threshold {self.threshold:g}."
 
 
+# A component, and the user whose jobs alone may match; "" for records that everybody's jobs may match.
+_Key = tuple[str, str]
+
+
 class _Shelf:
-    """The records of one component by their ids, and the index of their jobs."""
+    """The records of one component for the same jobs by their ids, and the index of their jobs."""
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
@@ -55,7 +61,7 @@ class Book:
     def __init__(self) -> None:
         self._ledger, self._revision = -1, -1
         self._refreshing = Lock()
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[_Key, _Shelf] = {}
         self._settings: dict[str, Settings] = {}
         self._size = 0
 
@@ -80,11 +86,11 @@ class Book:
             # Rows that were committed after the revision was read are read again next time.
             found, stored = list(changed.order_by("revision", "pk")), settings.every(principal)
             shelves = {} if whole else dict(self._shelves)
-            for component, records in _by_component(found).items():
-                shelf = shelves.setdefault(component, _Shelf())
-                _put(shelf, records)
+            for place, records in _by_key(found).items():
+                shelf = shelves.setdefault(place, _Shelf())
+                _put(shelf, records, place)
                 if not shelf.records:
-                    del shelves[component]
+                    del shelves[place]
             self._shelves, self._settings = shelves, stored
             self._size = sum(len(shelf.records) for shelf in shelves.values())
             self._ledger, self._revision = key, revision
@@ -92,14 +98,19 @@ class Book:
     def match(self, submission: Submission, components: Sequence[str] = (), *, explain: bool = False) -> list[Match]:
         """Return the nearest record for each component (none: all), highest score first.
 
-        Without `explain`, records whose scores are below the threshold are left out.
+        A record that is for jobs of its own user alone is there for these. Without `explain`, records whose scores are
+        below the threshold are left out.
         """
         rules, shelves = settings.of_cluster(self._settings, submission.cluster), self._shelves
         found = []
-        for component in dict.fromkeys(components or shelves):
-            match = _nearest(shelves[component], submission, rules, explain=explain) if component in shelves else None
-            if match is not None:
-                found.append(match)
+        for component in dict.fromkeys(components or (component for component, _ in shelves)):
+            near = [
+                match
+                for key in dict.fromkeys(((component, ""), (component, submission.job.user)))
+                if key in shelves and (match := _nearest(shelves[key], submission, rules, explain=explain)) is not None
+            ]
+            if near:
+                found.append(max(near, key=lambda match: (match.score, _order(match.record))))
         return sorted(found, key=lambda match: (-match.score, match.record.component))
 
 
@@ -116,23 +127,42 @@ def _nearest(shelf: _Shelf, submission: Submission, rules: Settings, *, explain:
     return None if found is None or record is None else Match(record, found.score, rules.threshold, found.parts)
 
 
-def _by_component(records: Iterable[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+def _by_key(records: Iterable[Record]) -> dict[_Key, list[Record]]:
+    """Return the records by each shelf that has or had them: an approval moves a record from one to the other."""
+    found: dict[_Key, list[Record]] = {}
     for record in records:
-        found.setdefault(record.component, []).append(record)
+        for user in dict.fromkeys(("", record.user)):
+            found.setdefault((record.component, user), []).append(record)
     return found
 
 
-def _put(shelf: _Shelf, changed: Sequence[Record]) -> None:
-    """Take over changed records."""
-    active = [record for record in changed if record.is_active]
+def _key(record: Record) -> _Key:
+    return record.component, "" if record.audience == Audience.EVERYBODY else record.user
+
+
+def _put(shelf: _Shelf, changed: Sequence[Record], key: _Key) -> None:
+    """Take over changed records: those that belong to the shelf with this key and are active."""
+    active = [record for record in changed if record.is_active and _key(record) == key]
+    kept = {record.pk for record in active}
     # A record is known before the index can find it.
     shelf.records.update({str(record.pk): record for record in active})
-    shelf.index.load((str(record.pk), job_of(record), _order(record)) for record in active)
+    try:
+        shelf.index.load(map(_item, active))
+    except Exception:  # noqa: BLE001 - one record must not hide the others
+        for record in active:
+            isolated(partial(_load, shelf, record), record.tenant_id)
     for record in changed:
-        if not record.is_active:
+        if record.pk not in kept:
             shelf.index.remove(str(record.pk))
             shelf.records.pop(str(record.pk), None)
+
+
+def _load(shelf: _Shelf, record: Record) -> None:
+    shelf.index.load([_item(record)])
+
+
+def _item(record: Record) -> tuple[str, Job, int]:
+    return str(record.pk), job_of(record), _order(record)
 
 
 def job_of(record: Record) -> Job:

@@ -29,6 +29,8 @@ from service.tenancy.statements import Insert
 MOST_JOBS = 500
 MOST_CONSIDERED = 32
 _LONGEST_JOB_ID = 64
+# The clock of a scheduler may differ from that of the agent by this much.
+_CLOCK_SECONDS = 60.0
 _SUBMISSION = re.compile(r"[0-9a-f]{32}")
 _COLUMNS = {
     "submission": "text",
@@ -45,6 +47,7 @@ _COLUMNS = {
     "end": "text",
     "seconds": "float8",
     "ended_at": "timestamptz",
+    "confirmed": "boolean",
 }
 _NAMES = ", ".join(f'"{name}"' for name in _COLUMNS)
 _TYPED = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
@@ -81,7 +84,10 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A job that has ended. `seconds` is its run time without the time in the queue."""
+    """A job that has ended. `seconds` is its run time without the time in the queue.
+
+    `confirmed`: the agent has this from the scheduler, or its administrator trusts the commands of its host.
+    """
 
     submission: str
     submitted: Submission
@@ -90,6 +96,12 @@ class Report:
     ended_at: datetime
     job_id: str = ""
     considered: Sequence[Considered] = ()
+    confirmed: bool = False
+
+    @property
+    def is_plausible(self) -> bool:
+        """Return whether the job can have run as long as it says, between its submission and its end."""
+        return self.seconds <= (self.ended_at - self.submitted.job.submitted_at).total_seconds() + _CLOCK_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +215,7 @@ def _row(one: Report) -> dict[str, object]:
         "end": one.end,
         "seconds": one.seconds,
         "ended_at": one.ended_at.isoformat(),
+        "confirmed": one.confirmed and one.is_plausible,
     }
 
 
@@ -229,7 +242,9 @@ def _store_considered(principal: Principal, new: Sequence[tuple[int, Report]]) -
 
 
 def _withdraw_slower(principal: Principal, touched: Sequence[int]) -> None:
-    slower = {key: _reason(found) for key, found in feedback.of(principal, touched).items() if found.is_slower}
+    fared = feedback.of(principal, touched)
+    audiences = dict(access.rows(Record, principal).filter(pk__in=touched).values_list("pk", "audience"))
+    slower = {key: _reason(found) for key, found in fared.items() if found.is_slower(audiences.get(key, ""))}
     if slower:
         records.withdraw_slower(principal, slower, ledger.advance(principal))
 
@@ -238,7 +253,8 @@ def _reason(found: Feedback) -> str:
     assert found.change is not None
     assert found.low is not None
     assert found.high is not None
+    users = "1 user" if found.users == 1 else f"{found.users} users"
     return (
         f"Jobs with its settings took {100 * found.change:.1f} % longer than the controls (95 %: {100 * found.low:.1f}"
-        f" to {100 * found.high:.1f} %; {found.applied} jobs with the settings, {found.control} controls)."
+        f" to {100 * found.high:.1f} %; {found.applied} jobs with the settings, {found.control} controls, of {users})."
     )

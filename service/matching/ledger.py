@@ -17,6 +17,11 @@ _COUNT = """
 INSERT INTO matching_ledger AS ledger (tenant_id, revision, jobs) VALUES (%s, 0, %s)
 ON CONFLICT (tenant_id) DO UPDATE SET jobs = ledger.jobs + excluded.jobs RETURNING jobs
 """
+_APPROVAL = """
+INSERT INTO matching_ledger AS ledger (tenant_id, revision, jobs, approval) VALUES (%s, 1, 0, %s)
+ON CONFLICT (tenant_id) DO UPDATE SET revision = ledger.revision + 1, approval = excluded.approval
+"""
+_NEEDS_APPROVAL = "SELECT approval FROM matching_ledger WHERE tenant_id = %s"
 _READ = "SELECT id, revision FROM matching_ledger WHERE tenant_id = %s"
 
 
@@ -31,6 +36,17 @@ def count_jobs(principal: Principal, more: int) -> int:
     """Lock the ledger, count `more` reported jobs (negative: fewer), and return how many there are now."""
     ((jobs,),) = access.query(principal, _COUNT, (principal.tenant_id, more))
     return int(jobs)
+
+
+def needs_approval(principal: Principal) -> bool:
+    """Return whether an administrator has to approve a record before jobs of other users get its settings."""
+    found = access.query(principal, _NEEDS_APPROVAL, (principal.tenant_id,))
+    return bool(found[0][0]) if found else True
+
+
+def set_approval(principal: Principal, needed: bool) -> None:
+    """Lock the ledger and store whether records need approval."""
+    access.execute(principal, _APPROVAL, (principal.tenant_id, needed))
 
 
 def read(principal: Principal) -> tuple[int, int]:

@@ -13,8 +13,10 @@ from service.core.lifecycle import StudyState
 from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.logger import Logger
-from service.matching import ledger, origin
-from service.matching.models import Cause, Record, State
+from service.matching import approval, ledger, origin
+from service.matching.approval import Terms
+from service.matching.linkage.job import Job
+from service.matching.models import Audience, Cause, Record, State
 from service.matching.models.record import LONGEST_REASON
 from service.notices import notices
 from service.studies.job_metadata import check_text
@@ -23,13 +25,14 @@ from service.studies.specs import spec_of
 from service.tenancy import access, audit, pages, tenants
 from service.tenancy.conditions import Column, percent, select
 from service.tenancy.pages import Page, key_of
-from service.tenancy.permissions import Action, require
+from service.tenancy.permissions import Action, may, require
 from service.tenancy.principal import Principal
 
 LARGEST_PAGE = 500
 _ENDED = (StudyState.COMPLETED, StudyState.ABORTED)
 _PROVEN = ("params", "gain", "gain_low", "gain_high", "conditions")
-_STATE = ("state", "cause", "state_reason", "active_since", "revision")
+_TERMS = ("audience", "withheld")
+_STATE = ("state", "cause", "state_reason", "active_since", "revision", "kept", *_TERMS)
 _SEARCHED = ("component", "application", "study_name", "user", "name", "program")
 NEWEST = "-created"
 # The sort keys of lists, each with its column.
@@ -69,11 +72,18 @@ class Proof:
         values = (dict(self.configuration), self.gain, self.low, self.high, conditions)
         return dict(zip(_PROVEN, values, strict=True))
 
-    def state(self, study: str) -> tuple[State, str, str]:
-        """Return the state of a record of this gain, its cause and the reason for people."""
-        if self.withheld:
-            return State.WITHDRAWN, Cause.APPROVAL, f"An administrator has to approve it. {self.withheld}"
-        return State.ACTIVE, "", f"Study {study!r} has proven the gain."
+    def state(self, study: str, terms: Terms) -> tuple[State, str, str]:
+        """Return the state of a record of this gain on these terms, its cause and the reason for people."""
+        if withheld := self.withheld_by(terms):
+            return State.WITHDRAWN, Cause.APPROVAL, f"An administrator has to approve it. {withheld}"
+        text = f"Study {study!r} has proven the gain."
+        if terms.audience == Audience.USER:
+            text += " Until an administrator approves it, only jobs of its own user get the settings."
+        return State.ACTIVE, "", text
+
+    def withheld_by(self, terms: Terms) -> str:
+        """Return why an administrator has to approve the record before any job gets the settings; empty if not."""
+        return shorten(" ".join(filter(None, (self.withheld, terms.withheld))), LONGEST_REASON)
 
 
 def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
@@ -82,17 +92,18 @@ def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
     The caller holds the lock on the study's row. Nothing changes while a study goes on, without a component, with
     several objectives, or where the record agrees already. A record that a person has withdrawn stays withdrawn. One
     that slower jobs have withdrawn becomes active again with another proof. A proof that is withheld makes a withdrawn
-    record, which an administrator may approve: then it stays active until there is another proof.
+    record, which an administrator may approve: then it stays active until there is another proof. Without an approval
+    that the tenant needs, a record is for jobs of its own user alone (`approval.terms`).
     """
     if study.state not in _ENDED or not study.component or len(spec_of(study).problem.objectives) > 1:
         return
-    if _agrees(_of(principal, study), proof):
+    if _agrees(principal, study, _of(principal, study), proof):
         return
     with access.work(principal):
         revision = ledger.advance(principal)
         # Others may have changed the record until the ledger was locked.
         record = _of(principal, study)
-        if _agrees(record, proof):
+        if _agrees(principal, study, record, proof):
             return
         if proof is None:
             assert record is not None
@@ -118,11 +129,27 @@ def withdraw_slower(principal: Principal, reasons: Mapping[int, str], revision: 
         _withdraw(principal, record, Cause.JOBS, reasons[record.pk], revision)
 
 
+def keep(principal: Principal, record_id: int, params: Configuration, study: str, trial: int, found: str) -> None:
+    """Give jobs that match a record other settings, which a live study of these jobs has kept, in this transaction.
+
+    `found`: what the study has found, as a sentence. The record still has the proof of its own study.
+    """
+    revision = ledger.advance(principal)
+    record = _rows(principal).filter(pk=record_id, state=State.ACTIVE).first()
+    if record is None:
+        return
+    before = _shown(record)
+    record.kept = {"params": {**record.settings, **params}, "study": study, "trial": trial}
+    _set_state(principal, record, State.ACTIVE, "", found, revision)
+    audit.record(principal, "record.change", _target(record), {"study": study}, before=before, after=_shown(record))
+
+
 def change(principal: Principal, record_id: str, state: str, reason: str = "") -> Record:
     """Withdraw a record, or make it active again, and return it. The state that it has already changes nothing.
 
-    Only administrators approve a record that was withheld. Raises InvalidInput, NotFound (`record_not_found`),
-    Forbidden.
+    An administrator who makes it active approves its present settings for the jobs of everybody, also if it is active
+    for its own user already. Others may not do so with a record that is withheld. Raises InvalidInput, NotFound
+    (`record_not_found`), Forbidden.
     """
     if state not in list(State):
         raise InvalidInput("state", state, ", ".join(State))
@@ -131,12 +158,15 @@ def change(principal: Principal, record_id: str, state: str, reason: str = "") -
     with access.work(principal):
         revision = ledger.advance(principal)
         record = get(principal, record_id)
-        if record.state == state:
+        approves = state == State.ACTIVE and may(principal, Action.RECORD_APPROVE)
+        is_approved = not record.withheld and record.cause != Cause.APPROVAL
+        if record.state == state and not (approves and record.audience == Audience.USER):
             return record
-        if state == State.ACTIVE and record.cause == Cause.APPROVAL:
+        if state == State.ACTIVE and not is_approved:
             require(principal, Action.RECORD_APPROVE)
-            reason = reason or f"{principal.actor} has approved it."
-        if state == State.WITHDRAWN:
+        if approves and not (is_approved and record.audience == Audience.EVERYBODY):
+            _activate(principal, record, reason or f"{principal.actor} has approved it.", revision, approved=True)
+        elif state == State.WITHDRAWN:
             _withdraw(principal, record, Cause.PERSON, reason or f"{principal.actor} has withdrawn it.", revision)
         else:
             _activate(principal, record, reason or f"{principal.actor} has restored it.", revision)
@@ -197,15 +227,20 @@ def _of(principal: Principal, study: Study) -> Record | None:
     return _rows(principal).filter(study_id=study.pk).first()
 
 
-def _agrees(record: Record | None, proof: Proof | None) -> bool:
+def _agrees(principal: Principal, study: Study, record: Record | None, proof: Proof | None) -> bool:
     """Return whether a record says what the verdict of its study says."""
     if record is None or proof is None:
         return proof is None and (record is None or not record.is_active)
     given = proof.columns()
     # Earlier versions of the service have stored no conditions.
     is_known = all(getattr(record, name) == given[name] for name in _PROVEN if name != "conditions")
-    may_be_active = record.cause == Cause.APPROVAL and not proof.withheld
-    return is_known and record.cause != Cause.VERDICT and not may_be_active
+    if not is_known or record.cause == Cause.VERDICT:
+        return False
+    if record.audience == Audience.EVERYBODY and not record.withheld and record.cause != Cause.APPROVAL:
+        return True
+    terms = approval.terms(principal, study, _job_of(record))
+    # The tenant may need no approval any more, or the grounds of the proof may be known better.
+    return (record.audience, record.withheld) == (terms.audience, proof.withheld_by(terms))
 
 
 def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> None:
@@ -216,7 +251,8 @@ def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> 
         audit.record(principal, "record.refuse", f"study/{study.name}", {"reason": reason})
         return
     job = origin.job_of(principal, study, proof.configuration)
-    state, cause, reason = proof.state(study.name)
+    terms = approval.terms(principal, study, job)
+    state, cause, reason = proof.state(study.name, terms)
     record = Record(
         study_id=study.pk,
         study_name=study.name,
@@ -229,6 +265,8 @@ def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> 
         command_line=job.command_line,
         submitted_at=job.submitted_at,
         nodes=job.nodes,
+        audience=terms.audience,
+        withheld=proof.withheld_by(terms),
         state=state,
         cause=cause,
         state_reason=shorten(reason, LONGEST_REASON),
@@ -256,13 +294,15 @@ def _make_room(principal: Principal) -> bool:
 def _prove_again(principal: Principal, study: Study, record: Record, proof: Proof, revision: int) -> None:
     before, was_active = _shown(record), record.is_active
     job = origin.job_of(principal, study, proof.configuration)
-    for name, value in {**proof.columns(), "submitted_at": job.submitted_at}.items():
+    for name, value in {**proof.columns(), "submitted_at": job.submitted_at, "kept": None}.items():
         setattr(record, name, value)
-    access.save(principal, record, *_PROVEN, "submitted_at")
-    state, cause, reason = proof.state(study.name)
+    access.save(principal, record, *_PROVEN, "submitted_at", "kept")
+    terms = approval.terms(principal, study, _job_of(record))
+    record.audience, record.withheld = terms.audience, proof.withheld_by(terms)
+    state, cause, reason = proof.state(study.name, terms)
     if record.cause == Cause.PERSON:
         record.revision = revision
-        access.save(principal, record, "revision")
+        access.save(principal, record, "revision", *_TERMS)
         action = "record.change"
     else:
         _set_state(principal, record, state, cause, reason, revision)
@@ -281,15 +321,21 @@ def _withdraw(principal: Principal, record: Record, cause: Cause, reason: str, r
     notices.record_withdrawn(principal, record.pk, record.study_name, record.state_reason)
 
 
-def _activate(principal: Principal, record: Record, reason: str, revision: int) -> None:
+def _activate(principal: Principal, record: Record, reason: str, revision: int, *, approved: bool = False) -> None:
     before = _shown(record)
+    if approved:
+        record.audience, record.withheld = Audience.EVERYBODY, ""
     _set_state(principal, record, State.ACTIVE, "", reason, revision)
     detail = {"study": record.study_name, "reason": record.state_reason}
-    audit.record(principal, "record.restore", _target(record), detail, before=before, after=_shown(record))
+    action = "record.approve" if approved else "record.restore"
+    audit.record(principal, action, _target(record), detail, before=before, after=_shown(record))
 
 
 def _set_state(principal: Principal, record: Record, state: State, cause: str, reason: str, revision: int) -> None:
     record.state, record.cause, record.revision = state, cause, revision
+    if state == State.WITHDRAWN:
+        # Who restores it means the settings that its own study has proven.
+        record.kept = None
     record.state_reason = shorten(reason, LONGEST_REASON)
     columns: dict[str, object] = {name: getattr(record, name) for name in _STATE if name != "active_since"}
     columns["withdrawn_at"] = None if state == State.ACTIVE else Now()
@@ -299,11 +345,16 @@ def _set_state(principal: Principal, record: Record, state: State, cause: str, r
     _rows(principal).filter(pk=record.pk).update(**columns)
 
 
+def _job_of(record: Record) -> Job:
+    """Return the job of a record, whose user a later proof does not change."""
+    return Job(**{name: getattr(record, name) for name in Job.__dataclass_fields__})
+
+
 def _target(record: Record) -> str:
     return f"record/{record.pk}"
 
 
 def _shown(record: Record) -> dict[str, object]:
     """Return the columns of a record that the audit trail shows."""
-    names = ("state", "state_reason", *_PROVEN)
+    names = ("state", "state_reason", *_TERMS, *_PROVEN, "kept")
     return {"record": {name: getattr(record, name) for name in names}}

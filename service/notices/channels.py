@@ -6,6 +6,7 @@ import base64
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -14,10 +15,11 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError
 from django.db.models import F
+from django.db.models.functions import Now
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, ResourceExhausted
 from service.notices import notices
-from service.notices.models import Channel, Delivery, Kind, Medium
+from service.notices.models import Channel, Delivery, Kind, Medium, Notice
 from service.tenancy import access, audit, pages
 from service.tenancy.conditions import Column, select
 from service.tenancy.pages import Page
@@ -25,6 +27,8 @@ from service.tenancy.principal import Principal
 
 # The kinds that a channel can subscribe to.
 KINDS = tuple(kind for kind in Kind if kind is not Kind.TEST)
+# Test notices that a tenant may send in a minute, through all its channels.
+TESTS_PER_MINUTE = 10
 _LONGEST_TARGET = 500
 _URL = re.compile(r"[!-~]+")
 # The columns of deliveries that conditions can name.
@@ -81,12 +85,32 @@ def delete(principal: Principal, channel_id: str) -> None:
 
 
 def test(principal: Principal, channel_id: str) -> Delivery:
-    """Send a test notice through a channel, and return its delivery. Raises NotFound."""
+    """Send a test notice through a channel, and return its delivery.
+
+    Raises NotFound, and ResourceExhausted (`rate_limited`) if the tenant has sent too many in the last minute.
+    """
     with access.work(principal):
         channel = get(principal, channel_id)
+        _expect_rate(principal)
         audit.record(principal, "channel.test", _target(channel))
         notice = notices.add(principal, Kind.TEST, reason=f"{principal.actor} tests the channel to {channel.target}.")
         return notices.send(principal, notice, channel)
+
+
+def _expect_rate(principal: Principal) -> None:
+    """Refuse a test notice of a tenant that has sent too many in the last minute. Raises ResourceExhausted."""
+    # With the rows locked, two calls at the same time count one after the other.
+    list(access.rows(Channel, principal).select_for_update().order_by("pk").values_list("pk"))
+    lately = access.rows(Notice, principal).filter(kind=Kind.TEST, created_at__gt=Now() - timedelta(minutes=1))
+    if lately.count() >= TESTS_PER_MINUTE:
+        raise ResourceExhausted(
+            "rate_limited",
+            f"The tenant may send {TESTS_PER_MINUTE} test notifications a minute. Try again in a minute.",
+            retryable=True,
+            quota="channel_tests_per_minute",
+            limit=TESTS_PER_MINUTE,
+            retry_after_seconds=60,
+        )
 
 
 def get(principal: Principal, channel_id: str) -> Channel:

@@ -1,14 +1,19 @@
-"""Deliveries: a worker tries one at a time, a bounded number of times, and writes down how each attempt ended."""
+"""Deliveries: each is tried a bounded number of times, and the row says how each attempt ended.
+
+They have a queue of their own, which the process `beat` empties, so that a slow receiver delays no suggestion. Threads
+of that process send them, and the tenants take turns.
+"""
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import timedelta
+from functools import partial
 from smtplib import SMTPException
 
 from django.conf import settings
-from django.core.mail import EmailMessage
+from django.core.mail import BadHeaderError, EmailMessage
+from django.db import connections
 from django.db.models.functions import Now
 
 from service.core.errors import shorten
@@ -16,14 +21,22 @@ from service.logger import Logger
 from service.notices import messages, webhook
 from service.notices.models import Delivery, DeliveryState, Kind, Medium, Notice
 from service.notices.webhook import NotDelivered
+from service.platform import valid_json
 from service.platform.addresses import networks
+from service.platform.fair_pool import FairPool
+from service.studies.isolated import isolated
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
 # How long after each attempt the next one follows; the attempt after the last wait is the last.
 WAITS = [timedelta(seconds=30), timedelta(minutes=2), timedelta(minutes=10), timedelta(hours=1), timedelta(hours=6)]
 MOST_ATTEMPTS = len(WAITS) + 1
+# Deliveries that are sent at the same time: in one process, and of one tenant. A slow receiver takes ten seconds.
+MOST_AT_ONCE, MOST_OF_TENANT = 16, 2
+# Deliveries of a tenant that wait in memory. The sweep sends the messages of further ones again.
+_MOST_WAITING = 200
 _LONGEST_ERROR = 500
+_LONGEST_QUOTATION = 2000
 _TITLES = {
     Kind.STUDY_ENDED: "Study {study} has ended",
     Kind.STUDY_FAILED: "Study {study} has failed and is paused",
@@ -33,17 +46,31 @@ _TITLES = {
 }
 
 logger = Logger(__name__)
+_pool = FairPool("deliveries", most=MOST_AT_ONCE, share=MOST_OF_TENANT, waiting=_MOST_WAITING)
+
+
+def deliver_soon(tenant_id: int, delivery_id: int) -> None:
+    """Try a delivery in a thread when it is the tenant's turn."""
+
+    def run() -> None:
+        try:
+            deliver(tenant_id, delivery_id)
+        finally:
+            # The thread may end, or wait for long.
+            connections.close_all()
+
+    _pool.submit(tenant_id, delivery_id, run)
 
 
 def deliver(tenant_id: int, delivery_id: int) -> None:
-    """Try a delivery once if it is due. Otherwise, or if another worker tries it, nothing happens."""
+    """Try a delivery once if it is due. Otherwise, or if another thread tries it, nothing happens."""
     principal = Principal.system(tenant_id)
     mine = access.rows(Delivery, principal).filter(pk=delivery_id)
     due = mine.filter(state=DeliveryState.PENDING, due_at__lte=Now())
     attempts = due.values_list("attempts", flat=True).first()
     if attempts is None:
         return
-    # If this worker dies, the delivery is due again after the wait.
+    # If this process dies, the delivery is due again after the wait.
     wait = WAITS[min(attempts, len(WAITS) - 1)]
     if not due.filter(attempts=attempts).update(attempts=attempts + 1, due_at=Now() + wait, enqueued_at=Now()):
         return
@@ -64,9 +91,13 @@ def deliver(tenant_id: int, delivery_id: int) -> None:
 def send_due() -> None:
     """Send the messages of deliveries that are due: of retries, and of those whose message was lost."""
     for tenant_id, delivery_id in access.across("due_deliveries"):
-        row = access.rows(Delivery, Principal.system(tenant_id)).filter(pk=delivery_id)
-        if row.update(enqueued_at=Now()):
-            messages.send(tenant_id, delivery_id)
+        isolated(partial(_send_again, tenant_id, delivery_id), tenant_id)
+
+
+def _send_again(tenant_id: int, delivery_id: int) -> None:
+    row = access.rows(Delivery, Principal.system(tenant_id)).filter(pk=delivery_id)
+    if row.update(enqueued_at=Now()):
+        messages.send(tenant_id, delivery_id)
 
 
 def title_of(notice: Notice) -> str:
@@ -82,7 +113,7 @@ def _send(delivery: Delivery) -> int | None:
 
 
 def _send_webhook(delivery: Delivery) -> int:
-    body = json.dumps({"type": delivery.notice.kind, **_content(delivery)}, ensure_ascii=False).encode()
+    body = valid_json.dumps({"type": delivery.notice.kind, **_content(delivery)}, ensure_ascii=False).encode()
     message_id, now = f"delivery_{delivery.pk}", int(time.time())
     headers = {
         "Content-Type": "application/json",
@@ -96,7 +127,8 @@ def _send_webhook(delivery: Delivery) -> int:
 
 def _send_mail(delivery: Delivery) -> None:
     notice = delivery.notice
-    lines = [f"{title_of(notice)}.", notice.reason, _link(notice)]
+    # Text of users is quoted, so that no reader takes its links for the service's own.
+    lines = [f"{title_of(notice)}.", _quoted(notice.reason), _link(notice)]
     mail = EmailMessage(
         f"Trimtab: {title_of(notice)}",
         "\n\n".join(line for line in lines if line),
@@ -105,8 +137,16 @@ def _send_mail(delivery: Delivery) -> None:
     )
     try:
         mail.send()
+    except BadHeaderError as error:
+        raise NotDelivered(f"The message cannot be written: {error}.", lasting=True) from error
     except (OSError, SMTPException) as error:
         raise NotDelivered(f"The mail server did not accept the message: {error}.") from error
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a quotation: each line after a ">", with visible control characters. It is cut if it is long."""
+    lines = shorten(text, _LONGEST_QUOTATION).splitlines()
+    return "\n".join("> " + "".join(one if one.isprintable() else repr(one)[1:-1] for one in line) for line in lines)
 
 
 def _content(delivery: Delivery) -> dict[str, object]:

@@ -19,6 +19,13 @@ class Kind(StrEnum):
     STUDY_FAILED = "study.failed"
     GAIN_PROVEN = "study.gain_proven"
     RECORD_WITHDRAWN = "record.withdrawn"
+    # Live studies: a plan waits for an approval; settings were kept; a guard was broken; settings were taken back for
+    # another cause than the end of a trial; and they could not be taken back.
+    LIVE_APPROVAL = "live.approval_waiting"
+    LIVE_KEPT = "live.kept"
+    LIVE_GUARD = "live.guard_broken"
+    LIVE_REVERTED = "live.reverted"
+    LIVE_STUCK = "live.stuck"
     # Somebody has tried a channel.
     TEST = "test"
 

@@ -17,12 +17,10 @@ import threading
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-from service.platform.addresses import Network, within
+from service.platform.addresses import Network, is_public, within
 
 # The time for the whole request, in seconds.
 SECONDS = 10.0
-# Addresses that stand for an IPv4 address behind a translator, which the check would not see.
-_TRANSLATED = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")]
 
 
 class NotDelivered(Exception):
@@ -76,10 +74,7 @@ def may_reach(address: str, allowed: Collection[Network], *, secure: bool = True
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
-    if within(str(found), allowed):
-        return True
-    translated = any(found in network for network in _TRANSLATED)
-    return secure and found.is_global and not found.is_multicast and not translated
+    return within(str(found), allowed) or (secure and is_public(str(found)))
 
 
 def _resolve(host: str, port: int, allowed: Collection[Network], *, secure: bool) -> str:

@@ -10,6 +10,7 @@ from service.algorithms.entry import Entry as Algorithm
 from service.core.options import Option
 from service.planning import study_file
 from service.policies import noise, pruning, resampling, stopping
+from trimtab_components import quantities
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def catalogue() -> Catalogue:
         pruning=[Entry(one.name, one.doc, one.options, True) for one in prunings],
         stopping=[Entry(one.name, one.doc, one.options, True) for one in rules],
         file_keys=study_file.KEYS,
-        time_units=study_file.UNITS,
+        time_units=quantities.TIMES,
     )
 
 

@@ -11,6 +11,7 @@ from django.db import IntegrityError
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.core.reasons import Reason, stored
+from service.live import job_studies
 from service.matching import records
 from service.notices import notices
 from service.planning.component_check import SpaceCheck, places_of, takes_all
@@ -29,6 +30,7 @@ from service.studies.specs import (
     parse_budget,
 )
 from service.tenancy import access, audit
+from service.tenancy.permissions import Action, may
 from service.tenancy.principal import Principal
 from service.trials import continuing, ending, supply, tuners
 from service.trials.method import completed
@@ -67,6 +69,7 @@ def create_study(
     parsed = completed(parse(spec))
     existing = selectors.find_study(principal, name)
     if existing is None:
+        parsed = job_studies.based_on_record(principal, parsed)
         check_space(principal, parsed, places_of(parsed))
         try:
             return _create(principal, name, parsed, warm_start(principal, parsed), request_id, checked_tags)
@@ -118,11 +121,13 @@ def _create(
                 application=execution.application if execution else "",
                 parallelism=execution.parallelism if execution else None,
                 owner=principal.actor,
+                by_administrator=may(principal, Action.RECORD_APPROVE),
                 tags=tags,
             ),
         )
         detail = {"started_from": [one.to_json() for one in start.started_from]} if start.started_from else None
         with changing(principal, created.pk, "study.create", detail=detail) as work:
+            job_studies.attach(work)
             _begin(work, start)
             top_up(work)
             if work.study.state == StudyState.PAUSED:

@@ -50,11 +50,13 @@ class Plan:
 
     `first` holds the configurations that it measures first, in this order. They are fewer than FIRST if only a worker
     can compute the next one. `size` is the number of configurations in the space, None if they cannot be counted.
+    `feasible` is the number that the constraints leave, None without constraints or if they cannot be counted.
     `started_from` says how many configurations each earlier study contributes.
     """
 
     spec: StudySpec
     size: int | None
+    feasible: int | None
     first: Sequence[Configuration]
     duration: Duration | None
     started_from: Sequence[StartedFrom]
@@ -64,7 +66,8 @@ def plan(principal: Principal, spec: object, *, check_space: SpaceCheck = takes_
     """Return the plan of a study. Raises InvalidInput and Forbidden as creating the study would."""
     found, start = checked(principal, parse(spec), check_space=check_space)
     first = first_configurations(found, start)
-    return Plan(found, found.space.cardinality(), first, _duration(principal, found), start.started_from)
+    feasible = found.space.feasible_count()
+    return Plan(found, found.space.cardinality(), feasible, first, _duration(principal, found), start.started_from)
 
 
 def checked(

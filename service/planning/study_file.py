@@ -8,6 +8,7 @@ to a component's parameters. An error names the place in the file, and the line 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,12 +23,14 @@ from service.studies.models import Study
 from service.studies.spec_keys import Key, record_of
 from service.studies.specs import LONGEST_SECONDS, StudySpec, budget_of, spec_of
 from service.tenancy.principal import Principal
+from trimtab_components import quantities
 from trimtab_components.reader import LONGEST_INTEGER, Reader
 
 Json: TypeAlias = dict[str, Any]
 
 LONGEST = 256 * 1024
-UNITS: Mapping[str, float] = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+# The keys of a value, from the outermost one. Errors show them, and each value below has them in its own place.
+LONGEST_PLACE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,9 @@ def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space
         value = _value(data, key)
         if value is not None and key.path not in _OF_SPACE:
             _put(spec, key.place, _READ[key.kind](key.path, value))
+    if data.get("live") is not None:
+        # A live study may have the defaults of all its keys.
+        spec.setdefault("live", {})
     own: Sequence[Mapping[str, Any]] | None = ()
     execution = spec.get("execution", {})
     if "component" in execution:
@@ -232,15 +238,15 @@ def _parameters(
 ) -> list[Json]:
     """Return the parameters: the component's own with the file's changes, or the file's alone."""
     described = {str(one["name"]): dict(one) for one in own or ()}
-    names = list(described)
+    listed = None if only is None else set(only)
     for name, given in changes.items():
         change = {key: value for key, value in _mapping(f"parameters.{name}", given).items() if value is not None}
         if "name" in change:
             raise _unknown(
                 f"parameters.{name}", "name", ("type", "min", "max", "values", "default", "condition", "unit")
             )
-        if names and name not in names:
-            field, allowed = f"parameters.{name}", ", ".join(names)
+        if own and name not in described:
+            field, allowed = f"parameters.{name}", shorten(", ".join(described), 500)
             message = f"{field}: the component has no such parameter. Use {allowed}."
             raise InvalidInput(field, name, allowed, message=message)
         if change.get("type") == "boolean":
@@ -249,7 +255,7 @@ def _parameters(
         # A parameter that gets another type, such as a list of values in place of a range, keeps nothing else.
         kept = before if change.get("type", before.get("type")) == before.get("type") else {}
         described[name] = {**kept, **change, "name": name}
-    found = [one for name, one in described.items() if only is None or name in only]
+    found = [one for name, one in described.items() if listed is None or name in listed]
     if own is None and (not found or any("type" not in one for one in found)):
         raise NotFound(
             "component_not_found",
@@ -258,14 +264,15 @@ def _parameters(
         )
     for index, name in enumerate(only or ()):
         if name not in described:
-            raise InvalidInput(f"only[{index}]", name, ", ".join(described) or "no name: there is no parameter")
+            known = shorten(", ".join(described), 500) or "no name: there is no parameter"
+            raise InvalidInput(f"only[{index}]", name, known)
     if not found:
         raise InvalidInput("parameters", {}, "at least one, or a component that has some")
     before = {**described, **{str(one["name"]): one for one in own or ()}}
     for name, one in described.items():
         # An agent gives a parameter that it gets no value of the default of its own component file.
         usual = before[name].get("default")
-        left_out = only is not None and name not in only and name not in fixed
+        left_out = listed is not None and name not in listed and name not in fixed
         if left_out and one.get("default") != usual:
             allowed = f"{usual!r}, the default of a parameter that `only` leaves out, or `fixed: {{{name}: VALUE}}`"
             raise InvalidInput(f"parameters.{name}.default", one.get("default"), allowed)
@@ -309,6 +316,8 @@ def content_of(study: Study, *, brief: bool = True) -> Json:
         if write is not None and key.kind != "parameters" and (brief or key.kind == "objectives"):
             value = write(value)
         _put(content, key.path, value)
+    if spec.live is not None:
+        content.setdefault("live", {})
     return content
 
 
@@ -356,14 +365,16 @@ def _texts(path: str, value: object) -> list[str]:
 def _time(path: str, value: object) -> float:
     """Return a length of time in seconds."""
     text = str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
-    match = re.fullmatch(r"\s*(\d{1,20}(?:\.\d*)?) *([a-z]*)\s*", text)
-    if match is None or match[2] not in UNITS:
-        raise InvalidInput(path, value, "a time such as 90, 90s, 2m or 1.5h")
-    seconds = float(match[1]) * UNITS[match[2]]
+    try:
+        seconds = quantities.seconds(text)
+    except quantities.QuantityError:
+        raise InvalidInput(path, value, "a time such as 90, 90s, 2m or 1.5h") from None
     if not 0 < seconds <= LONGEST_SECONDS:
         # In the unit that the file uses.
-        allowed = f"more than 0{match[2]}, at most {LONGEST_SECONDS / UNITS[match[2]]:,.0f}{match[2]}"
-        raise InvalidInput(path, value, allowed, message=f"{path}: {text} is not allowed. Use {allowed}.")
+        unit = next((one for one in quantities.TIMES if one and text.rstrip().endswith(one)), "")
+        allowed = f"more than 0{unit}, at most {LONGEST_SECONDS / quantities.TIMES[unit]:,.0f}{unit}"
+        shown = shorten(text, 50)
+        raise InvalidInput(path, value, allowed, message=f"{path}: {shown} is not allowed. Use {allowed}.")
     return seconds
 
 
@@ -414,6 +425,8 @@ _READ: Mapping[str, Callable[[str, Any], Any]] = {
     "policies": _policies,
     "check": _check,
     "objectives": _objectives,
+    "approval": _kind((str, dict), "each, restart, none or {first: 10}"),
+    "stages": _list,
 }
 
 
@@ -434,6 +447,7 @@ _WRITE: Mapping[str, Callable[[Any], Any]] = {
     "objectives": lambda objectives: [
         {one["goal"]: one["metric"], **({"unit": one["unit"]} if one.get("unit") else {})} for one in objectives
     ],
+    "approval": lambda rule: rule["trials"] if set(rule) == {"trials"} else rule,
     "parameters": lambda parameters: {one["name"]: _described(one) for one in parameters},
 }
 
@@ -473,7 +487,9 @@ def _known(path: str, given: Mapping[str, Any], keys: Sequence[str]) -> None:
 
 def _unknown(path: str, key: str, keys: Sequence[str]) -> InvalidInput:
     field, allowed = f"{path}.{key}" if path else key, ", ".join(keys)
-    return InvalidInput(field, key, allowed, message=f"{field}: the key is not known. Use {allowed}.")
+    near = next(iter(difflib.get_close_matches(key, keys, n=1)), None)
+    hint = "" if near is None else f" Did you mean {near!r}?"
+    return InvalidInput(field, key, allowed, message=f"{field}: the key is not known.{hint} Use {allowed}.")
 
 
 def _fault(error: InvalidInput, place: str, lines: Mapping[str, int], message: str) -> InvalidInput:
@@ -517,6 +533,9 @@ def _plain(node: yaml.Node, path: str, lines: dict[str, int]) -> Any:
             message = f"{path or 'The file'}: a key is not a text. Write each key as a word."
             raise InvalidInput(path or "file", "", "texts as keys", message=message, line=key.start_mark.line + 1)
         inner = f"{path}.{key.value}" if path else key.value
+        if len(inner) > LONGEST_PLACE:
+            message = f"{shorten(inner, 100)}: the keys are too long. Use at most {LONGEST_PLACE} characters in all."
+            raise InvalidInput(path or "file", shorten(key.value, 100), "shorter keys", message=message)
         if key.value in found:
             message = f"{inner}: the key appears twice. Remove one of them."
             raise InvalidInput(inner, key.value, "each key once", message=message, line=key.start_mark.line + 1)

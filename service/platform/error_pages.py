@@ -24,6 +24,7 @@ PAGES: Mapping[str, str] = {
     "invalid_enrolment": "how-to/many-machines.html",
     "message_too_large": "reference/limits.html",
     "no_feasible_configuration": "how-to/constraints.html",
+    "no_feasible_configuration_found": "how-to/constraints.html",
     "not_permitted": "explanation/tenancy.html",
     "owner_absent": "reference/limits.html#rows-of-a-tenant",
     "parameter_unchangeable": "reference/space-edits.html",

@@ -15,10 +15,11 @@ END_VARIABLE = "TRIMTAB_PREDECESSOR"
 
 
 class End(StrEnum):
-    """How a process has ended: it was stopped by others, or it died, perhaps of its own work."""
+    """How a process has ended: others stopped it, or it died or hung until it was killed, perhaps by its own work."""
 
     STOPPED = "stopped"
     DIED = "died"
+    HUNG = "hung"
 
 
 def name() -> str:
@@ -28,4 +29,5 @@ def name() -> str:
 
 def end() -> End:
     """Return how the predecessor has ended. Without a supervisor that knows, it counts as dead of its own work."""
-    return End.STOPPED if os.environ.get(END_VARIABLE) == End.STOPPED else End.DIED
+    known = os.environ.get(END_VARIABLE)
+    return End(known) if known in list(End) else End.DIED

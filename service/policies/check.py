@@ -251,16 +251,22 @@ class FinalCheck:
         Otherwise the intervals of checks that end early would hold too rarely, because a check ends where its interval
         is narrow by chance.
         """
-        pairs = [Pair.of(rounds, side) for side in range(1, sides)]
         objectives = _objectives(rounds)
-        level = self.level_of_each(sides - 1, max(objectives, 1))
-        level = 1 - _STRICTER * (1 - level) if is_look else level
+        level = self._level(rounds, sides, is_look=is_look)
         found = []
-        for pair in pairs:
+        for pair in (Pair.of(rounds, side, level) for side in range(1, sides)):
             each = [pair.compare(place, level) for place in range(objectives)]
             kept = [one for one in each if one is not None]
             found.append(kept if kept and len(kept) == objectives else None)
         return found
+
+    def pair(self, rounds: Sequence[Round], side: int, sides: int) -> Pair:
+        """Return the runs from which the gain of a side in `comparisons` follows."""
+        return Pair.of(rounds, side, self._level(rounds, sides, is_look=self._is_narrow(rounds, sides)))
+
+    def _level(self, rounds: Sequence[Round], sides: int, *, is_look: bool) -> float:
+        level = self.level_of_each(sides - 1, max(_objectives(rounds), 1))
+        return 1 - _STRICTER * (1 - level) if is_look else level
 
     def _further(self, rounds: Sequence[Round], used: Sequence[int], sides: int) -> int:
         """Return how many new rounds may begin.
@@ -290,13 +296,12 @@ class FinalCheck:
     def result(self, rounds: Sequence[Round], objective: Objective) -> CheckResult:
         """Return the result of the check of one configuration."""
         sign = 1.0 if objective.goal == "minimize" else -1.0
-        pair = Pair.of(rounds, 1)
+        pair = self.pair(rounds, 1, 2)
         [comparisons] = self.comparisons(rounds, 2)
         compared = None if comparisons is None else comparisons[0]
         # Without a gain, the values of incomplete rounds are all that is known.
         sides = (pair.before, pair.after) if compared else (measured(rounds, 0), measured(rounds, 1))
         default, value = (sign * statistics.median(run.values[0] for run in runs) if runs else None for runs in sides)
-        shares = [run.share or 0.0 for run in pair.disturbed]
         # A disturbance is no excuse for a broken constraint.
         every = measured(rounds, 1)
         found = CheckResult(
@@ -311,8 +316,8 @@ class FinalCheck:
             default_runs=len(sides[0]),
             rounds=pair.rounds,
             disturbed=pair.disturbed_rounds,
-            doubtful=len(shares),
-            share=statistics.fmean(shares) if shares else None,
+            doubtful=len(pair.disturbed),
+            share=pair.share,
             certain=compared is None or compared.certain,
             failing=failures(rounds, 1) > failures(rounds, 0) + 1,
         )

@@ -16,12 +16,12 @@ import numpy as np
 
 from service.core.interference import MOST_SHARE
 from service.policies.check_rounds import Outcome, Round, Run
-from service.policies.noise import FloatArray, Gain, Scale, gain_of, shift_interval, shift_of, size_of
+from service.policies.noise import FloatArray, Gain, Scale, gain_of, reaches, shift_interval, shift_of, size_of
 
 # The quantile of the shares that counts as usual. A run that exceeds it by more than MOST_SHARE is left out.
 _USUAL = 0.25
-# No run is left out unless so many of each side remain, as a number and as a share of the rounds, and of both together.
-_LEAST_OF_SIDE, _LEAST_PART, _LEAST_OF_BOTH = 3, 0.3, 8
+# No disturbed run is left out unless so many of each side remain, as a number and as a share of the rounds.
+_LEAST_OF_SIDE, _LEAST_PART = 3, 0.3
 # Runs of unknown waiting time are left out if it is known for at least this part of each side's runs.
 _INFORMED = 0.75
 # Machines on which a side has fewer runs are compared as if they were one machine.
@@ -55,20 +55,23 @@ class Pair:
     disturbed_rounds: int
 
     @classmethod
-    def of(cls, rounds: Sequence[Round], side: int) -> Pair:
-        """Return the runs of both sides that count."""
+    def of(cls, rounds: Sequence[Round], side: int, level: float) -> Pair:
+        """Return the runs of both sides that count: without a run that would spoil the interval of this level.
+
+        No run is left out if the others are too few for the level.
+        """
         both = [one.runs for one in rounds if one.has(0, side)]
         every = cls._with(both, side, lambda run: True)
         informed = cls._with(both, side, _is_informed)
         pairs = ((every.before, informed.before), (every.after, informed.after))
         found = every
-        if all(len(known) >= _INFORMED * len(runs) for runs, known in pairs):
+        if all(len(known) >= _INFORMED * len(runs) for runs, known in pairs) and informed._reaches(level):
             found = informed
         most = most_share([*found.before, *found.after])
         quiet = cls._with(both, side, lambda run: (run.share or 0.0) <= most and (found is every or _is_informed(run)))
         fewest = min(len(quiet.before), len(quiet.after))
         enough = fewest >= max(_LEAST_OF_SIDE, _LEAST_PART * len(both))
-        return quiet if enough and len(quiet.before) + len(quiet.after) >= _LEAST_OF_BOTH else found
+        return quiet if enough and quiet._reaches(level) else found
 
     @classmethod
     def _with(cls, both: Sequence[Mapping[int, Run]], side: int, counts: Callable[[Run], bool]) -> Pair:
@@ -115,6 +118,16 @@ class Pair:
     def disturbed(self) -> list[Run]:
         """The runs that other processes disturbed."""
         return [run for run in [*self.before, *self.after] if is_disturbed(run)]
+
+    @property
+    def share(self) -> float | None:
+        """The mean share of the CPUs that other processes took in the disturbed runs; None without one."""
+        shares = [run.share or 0.0 for run in self.disturbed]
+        return statistics.fmean(shares) if shares else None
+
+    def _reaches(self, level: float) -> bool:
+        sides = (np.zeros(len(runs)) for runs in (self.before, self.after))
+        return reaches(self._on_machines(*sides), level)
 
     def _most_added(self) -> float:
         """Return how much slower the default can be than on a quiet machine, if all interference has hit it alone."""

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from service.core.errors import InvalidInput, JsonValue
+from service.core.metrics import LARGEST
 from service.core.options import Option, complete
-from service.core.penalties import HUGE, cap_of
+from service.core.penalties import cap_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -296,7 +297,7 @@ def believe(
         around = None if around is None else np.minimum(around, cap)
     scale = Scale.of(groups)
     size = max(abs(value) for group in groups for value in group)
-    if size > HUGE and not scale.sign:
+    if size > LARGEST and not scale.sign:
         small = [[value / size for value in group] for group in groups]
         beliefs, places = believe(small, None if around is None else around / size, most)
         return _enlarged(beliefs, size), places
@@ -417,7 +418,7 @@ def gain_of(scale: Scale, shifts: FloatArray, size: float) -> Gain:
     `size`: that of `size_of`, which only a linear scale needs.
     """
     with np.errstate(over="ignore"):
-        gains = np.clip(scale.gains(shifts, 1.0 if scale.sign else size), -HUGE, HUGE)
+        gains = np.clip(scale.gains(shifts, 1.0 if scale.sign else size), -LARGEST, LARGEST)
     return Gain(float(gains[0]), float(gains[1:].min()), float(gains[1:].max()))
 
 
@@ -433,16 +434,25 @@ def shift_interval(strata: Sequence[tuple[FloatArray, FloatArray]], level: float
     """
     if not strata:
         return None
-    excluded = _ranks_excluded(tuple(sorted((len(before), len(after)) for before, after in strata)), level)
+    excluded = _ranks_excluded(_sizes(strata), level)
     if excluded is None:
         return None
     shifts = np.sort(_differences(strata))
     return np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
 
 
+def reaches(strata: Sequence[tuple[FloatArray, FloatArray]], level: float) -> bool:
+    """Return whether `shift_interval` has an interval of this level for samples of these sizes."""
+    return bool(strata) and _ranks_excluded(_sizes(strata), level) is not None
+
+
 def shift_of(strata: Sequence[tuple[FloatArray, FloatArray]]) -> float:
     """Return the estimate of `shift_interval`; NaN without a value."""
     return float(np.median(_differences(strata))) if strata else math.nan
+
+
+def _sizes(strata: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((len(before), len(after)) for before, after in strata))
 
 
 def _differences(strata: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:

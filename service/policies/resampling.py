@@ -14,10 +14,12 @@ import numpy as np
 
 from service.core.encoding import Encoding
 from service.core.errors import InvalidInput, JsonValue
+from service.core.feasibility import feasible_set
 from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies.noise import believe, surroundings
@@ -64,6 +66,8 @@ class Resampling(ABC):
         self.start = start
         self.done = 0
         self.measured: dict[str, Candidate] = {}
+        # Why `again` has chosen its latest answer, for people.
+        self.reason = ""
         self._sign = float(problem.signs()[0])
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
@@ -194,7 +198,10 @@ class _InTurn(Resampling):
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         for key, wanted in self._wanted.items():
             one = self.measured[key]
-            if len(one.values) + waiting.get(key, 0) < wanted:
+            runs = len(one.values) + waiting.get(key, 0)
+            if runs < wanted:
+                text = f"The resampling policy wants {wanted} runs of this configuration, which has {runs} so far."
+                self.reason = Reason(text, "repeat_runs", wanted=wanted, runs=runs)
                 return one.configuration
         return None
 
@@ -336,8 +343,16 @@ class Closing(Resampling):
         for enough in (self._AT_FIRST, self._ENOUGH):
             for key, one in (best, (self._default, default)):
                 if one is not None and not one.closed and 0 < len(one.values) < enough - waiting.get(key, 0):
+                    self.reason = self._closing_reason(key)
                     return one.configuration
         return None
+
+    def _closing_reason(self, key: str) -> Reason:
+        if key == self._default:
+            text = "The search ends with repeats: more runs of the default make the gain more certain."
+            return Reason(text, "repeat_default")
+        text = "The search ends with repeats: luck may have helped the best configuration, so it is measured again."
+        return Reason(text, "repeat_best")
 
     def _contenders(self) -> list[tuple[str, Candidate]]:
         """Return the candidates for a recommendation; only acceptable ones if there are any."""
@@ -436,7 +451,11 @@ class Adaptive(Closing):
             deviation[place] *= noise / math.hypot(noise, deviation[place])
             worths[place] = worth(place)
             place = int(np.argmax(worths))
-        return contenders[chosen][1].configuration if wanted >= (left or 1) else None
+        if wanted < (left or 1):
+            return None
+        text = "The resampling policy expects more of another run of this configuration than of a new one."
+        self.reason = Reason(text, "repeat_worth")
+        return contenders[chosen][1].configuration
 
     @cached_property
     def _size(self) -> float:
@@ -457,7 +476,12 @@ class Adaptive(Closing):
         moved = rng.random(near.shape) < max(2 / near.shape[1], 0.3)
         near = near + moved * rng.normal(0.0, 0.15, near.shape)
         everywhere = rng.random((self._EVERYWHERE, near.shape[1]))
-        found = self._encoding.decode(np.vstack([near, everywhere]))
+        space = self.problem.space
+        if space.constraints and (feasible := feasible_set(space)).existence == "known":
+            # Constraints may leave nothing of these.
+            found = [*self._encoding.decode(near), *feasible.spread(everywhere[:, : len(space.parameters)])]
+        else:
+            found = self._encoding.decode(np.vstack([near, everywhere]))
         new = [one for one in found if self.problem.space.key(one) not in self.measured]
         return [one for one in new if self.problem.space.feasible(one)] or list(best)
 

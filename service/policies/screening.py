@@ -91,8 +91,10 @@ class Changes:
 
     def __init__(self, space: Space, best: Configuration, most: int) -> None:
         self._space, self._best = space, best
-        self._defaults = {parameter.name: parameter.default_value() for parameter in space.parameters}
-        changed = [name for name in best if best[name] != self._defaults[name]]
+        self._defaults = space.default_values()
+        # Only an optional parameter can be in one of the two configurations alone.
+        missing = [name for name in space.active(best) if name in self._defaults and name not in best]
+        changed = [name for name in best if name not in self._defaults or best[name] != self._defaults[name]] + missing
         count = min(len(changed), most, MOST_UNITS)
         ends = [round(place * len(changed) / count) for place in range(count + 1)] if count else [0]
         self.units = [tuple(changed[low:high]) for low, high in pairwise(ends)]
@@ -102,7 +104,10 @@ class Changes:
         values = dict(self._defaults)
         for is_kept, names in zip(kept, self.units, strict=True):
             if is_kept:
-                values |= {name: self._best[name] for name in names}
+                values |= {name: self._best[name] for name in names if name in self._best}
+                for name in names:
+                    if name not in self._best:
+                        del values[name]
         return self._space.inside(self._space.prune(values))
 
     def extended(self, kept: Kept, order: Sequence[int]) -> Kept:

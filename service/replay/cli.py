@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from trimtab_components.terminal import write
+
 
 def replay(
     subject: Annotated[
@@ -72,7 +74,7 @@ def replay(
     console = Console(width=None if sys.stdout.isatty() else 160)
     if subject == "list":
         for name in simulators.names():
-            print(f"{name:<12} {simulators.describe(name).doc}")
+            write(f"{name:<12} {simulators.describe(name).doc}")
         return
     try:
         selection = measured_table.Selection(
@@ -102,7 +104,7 @@ def replay(
         )
         code = command.run(request, console)
     except (TrimtabError, RuntimeError, OSError) as error:
-        print(f"trimtab-service: {error}", file=sys.stderr)
+        write(f"trimtab-service: {error}", error=True)
         raise typer.Exit(2 if isinstance(error, TrimtabError) else 1) from None
     if code:
         raise typer.Exit(code)

@@ -23,16 +23,20 @@ from service.core.context import context_key
 from service.core.estimates import Estimate
 from service.core.interference import Interference
 from service.core.lifecycle import StudyState, TrialState
+from service.core.metrics import limited
 from service.core.pareto import front
 from service.core.penalties import penalised
 from service.core.problem import Goal, Objective, Problem
-from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.core.trial import TrialRecord, usual_share
+from service.live.system import state_of
 from service.platform.lru_cache import LruCache
 from service.policies.check import CheckResult, FinalCheck
 from service.policies.noise import replicate_deviation
+from service.policies.stability import Assessment, Standing, assess
 from service.results.headline import Candidates, Numbers, headline
+from service.results.live_verdict import recommendation_of, verdict_of
+from service.results.unchanged import unchanged
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import budget_of, spec_of
@@ -46,6 +50,7 @@ from service.trials.models import DesignerState
 from service.tuner.contextual import tuner_for
 from service.tuner.elimination import Effects, State, describe
 from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
+from service.tuner.stable import unstable_ones, without_unstable
 from service.tuner.tuner import Tuner
 from service.tuner.verdict import (
     ContextCheck,
@@ -126,8 +131,12 @@ class Analysis:
     # The table of recommendations of a study with a context.
     contexts: Sequence[ContextRow] = ()
     grounds: Grounds = field(default_factory=Grounds)
+    # What to look at if all configurations gave the same value (`results/unchanged.py`); empty for other studies.
+    advice: str = ""
     # The numbers of the trials with a penalty in place of a measurement (`core/penalties.py`).
     penalties: Sequence[int] = ()
+    # With `stability:`, the configurations that are not the same on all nodes, the best by their means first.
+    unstable: Sequence[Standing] = ()
 
 
 @dataclass(slots=True)
@@ -143,6 +152,8 @@ class _Memory:
     usual: float = 0.0
     # The keys of the next three are digests of configurations.
     completed: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    # Only for a study with `stability:`, in which a configuration that cannot work on a node is unstable.
+    infeasible: list[TrialRecord] = field(default_factory=list)
     estimates: dict[str, Estimate] = field(default_factory=dict)
     # The revision of the study at the latest result of each configuration.
     revisions: dict[str, int] = field(default_factory=dict)
@@ -176,6 +187,10 @@ def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Ana
             memory.analysis = _summarise(principal, study, memory, _stored(principal, study))
             memory.took, memory.ended = thread_time() - began, monotonic()
         return memory.analysis
+    except BaseException:
+        # It may have ended between two steps, so the trials are read again.
+        _memories.pop(_key_of(study))
+        raise
     finally:
         memory.lock.release()
 
@@ -205,6 +220,8 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
     problem = spec_of(study).problem
     # A copy without the lock: a caller with `may_lag` must not wait for an analysis in another thread.
     acceptable = [estimate for estimate in list(_memory_of(study).estimates.values()) if estimate.acceptable]
+    unstable = {problem.space.key(one.configuration) for one in analysis.unstable}
+    acceptable = [one for one in acceptable if problem.space.key(one.configuration) not in unstable]
     if problem.context:
         # Values of cheaper runs, and of other contexts outside of the table, say nothing about those in it.
         table = {context_key(one) for one in problem.context.table()}
@@ -219,8 +236,11 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
 
 
 def _stored(principal: Principal, study: Study) -> tuple[Found, int] | None:
-    """Return what a worker recommended last, and the revision of the study at that time."""
-    if runs_in_request(study) or not spec_of(study).problem.noisy:
+    """Return what a worker recommended last, and the revision of the study at that time.
+
+    With `stability:` the recommendation needs no model.
+    """
+    if runs_in_request(study) or not spec_of(study).problem.noisy or spec_of(study).stability is not None:
         return None
     state = access.rows(DesignerState, principal).filter(study_id=study.pk).defer("state").first()
     found = None if state is None else state.recommendation
@@ -236,37 +256,45 @@ def _stored(principal: Principal, study: Study) -> tuple[Found, int] | None:
 
 
 def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
+    spec = spec_of(study)
+    states = [TrialState.COMPLETED] if spec.stability is None else [TrialState.COMPLETED, TrialState.INFEASIBLE]
     completed = access.rows(Trial, principal).filter(
         study_id=study.pk,
-        state=TrialState.COMPLETED,
+        state__in=states,
         revision__gt=memory.revision,
         revision__lte=study.revision,
     )
     touched = set()
-    spec = spec_of(study)
     rows = completed.order_by("number").values_list(
-        "number", "key", "params", "metrics", "doubt", "interference", "revision"
+        *("number", "key", "params", "metrics", "doubt", "interference", "revision"),
+        *("state", "agent", "client_id", "node"),
     )
-    for number, key, params, metrics, doubt, measured, revision in rows:
+    for number, key, params, metrics, doubt, measured, revision, state, agent, client, node in rows:
         if number in memory.numbers:
             continue
-        memory.numbers.add(number)
+        if state == TrialState.COMPLETED:
+            memory.numbers.add(number)
         if spec.space_version > 1:
             params = spec.present(params)
             if params is None:
                 continue
             key = actions.configuration_key(study, params)
-        memory.doubtful += bool(doubt)
+        memory.doubtful += bool(doubt) and state == TrialState.COMPLETED
         stale = spec.is_stale(number, params)
         trial = TrialRecord(
             number,
             params,
-            TrialState.COMPLETED,
-            metrics or {},
+            TrialState(state),
+            limited(metrics or {}),
             doubtful=bool(doubt),
             stale=stale,
             interference=None if measured is None else Interference.from_json(measured),
+            agent=agent or client,
+            node=node,
         )
+        if trial.state is TrialState.INFEASIBLE:
+            memory.infeasible.append(trial)
+            continue
         memory.completed.setdefault(key, []).append(trial)
         memory.revisions[key] = max(revision, memory.revisions.get(key, 0))
         touched.add(key)
@@ -282,9 +310,11 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
 
 
 def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tuple[Found, int] | None) -> Analysis:
-    problem = spec_of(study).problem
+    problem, stability = spec_of(study).problem, spec_of(study).stability
     if problem.context:
         return _summarise_contexts(principal, study, memory, stored)
+    if spec_of(study).live is not None:
+        return _summarise_live(principal, study, memory)
     default_params = problem.space.default()
     before = _summary_of(study, memory, default_params)
     checked = _checked(study)
@@ -295,6 +325,7 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
             recommended = found_last
     if recommended is None:
         recommended = _estimated(study, memory)
+    assessed = _assessed(study, memory)
     verdict, grounds, pareto_verdict = None, Grounds(), _pareto_verdict(principal, study, memory)
     if recommended is None:
         best = [_measured(estimate) for estimate in _best_of(study, memory, stored)]
@@ -304,6 +335,8 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
         verdict = conclude(
             problem, recommended, checked, len(measured), len(default_runs), unrepeated=_unrepeated(study)
         )
+        if stability is not None and assessed is not None:
+            verdict = without_unstable(problem, assessed, stability, verdict)
         counted, doubtful = len(memory.numbers), memory.doubtful
         if checked is not None and checked.rounds:
             counted, doubtful = checked.runs + checked.default_runs, checked.doubtful
@@ -312,9 +345,10 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
         best = [one for one in [_summary_of(study, memory, verdict.configuration)] if one is not None]
         numbers = best[0].numbers if best else ()
         among = runs_of(principal, study, [*numbers, *default_runs])
-        grounds = grounds_of(study, verdict.configuration, numbers, default_runs, among)
+        grounds = grounds_of(study, verdict.configuration, numbers, default_runs, among, assessed)
         verdict = replace(verdict, measured=counted, doubtful=doubtful, effects=_effects(study, recommended))
         verdict = grounds.of(verdict)
+        verdict = replace(verdict, advice=unchanged(problem, memory.completed.values()) or verdict.advice)
     shown = headline(problem, _candidates(problem, before, best, stored), verdict or pareto_verdict)
     return Analysis(
         revision=memory.revision,
@@ -333,6 +367,33 @@ def _summarise(principal: Principal, study: Study, memory: _Memory, stored: tupl
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
         penalties=sorted(penalised(problem, [trial for trials in memory.completed.values() for trial in trials])),
+        advice=unchanged(problem, memory.completed.values()),
+        unstable=() if assessed is None else unstable_ones(assessed),
+    )
+
+
+def _summarise_live(principal: Principal, study: Study, memory: _Memory) -> Analysis:
+    """Return the analysis of a live study, which recommends the settings in force."""
+    problem = spec_of(study).problem
+    verdict = verdict_of(problem, state_of(principal, study), len(memory.numbers))
+    best = [] if verdict is None else [_summary_of(study, memory, verdict.configuration)]
+    shown = headline(problem, _candidates(problem, None, [one for one in best if one is not None], None), verdict)
+    return Analysis(
+        revision=memory.revision,
+        default_params=problem.space.default(),
+        default=None,
+        best=[one for one in best if one is not None],
+        configuration=shown.configuration,
+        objectives=[
+            _progress(memory, objective, numbers)
+            for objective, numbers in zip(problem.objectives, shown.numbers, strict=True)
+        ],
+        recommendation=None if verdict is None else recommendation_of(verdict),
+        verdict=verdict,
+        grounds=Grounds(by_agents=True),
+        pareto_verdict=None,
+        configurations=len(memory.estimates),
+        space_size=_space_size(problem),
     )
 
 
@@ -429,6 +490,7 @@ def _summarise_contexts(
         space_size=_space_size(problem),
         penalties=sorted(penalised(problem, [trial for trials in memory.completed.values() for trial in trials])),
         contexts=rows,
+        advice=unchanged(problem, memory.completed.values()),
     )
 
 
@@ -485,13 +547,13 @@ def _pareto_verdict(principal: Principal, study: Study, memory: _Memory) -> Pare
     found = stored_verdict(study.verdict, spec_of(study).present)
     if found is None:
         return None
-    conditions: tuple[Reason, ...] = ()
+    conditions = found.conditions
     if found.leading is not None:
         sides = [found.leading.params, spec_of(study).problem.space.default()]
         shown = [_summary_of(study, memory, one) for one in sides]
         runs, default_runs = (() if one is None else one.numbers for one in shown)
         among = runs_of(principal, study, [*runs, *default_runs])
-        conditions = grounds_of(study, found.leading.params, runs, default_runs, among).conditions
+        conditions += grounds_of(study, found.leading.params, runs, default_runs, among).conditions
     return replace(found, measured=len(memory.numbers), doubtful=memory.doubtful, conditions=conditions)
 
 
@@ -526,8 +588,18 @@ def _after_check(study: Study, memory: _Memory, checked: CheckResult | None) -> 
 def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
     """Return the recommendation by estimates over replicates, without a posterior."""
     tuner = Tuner(spec_of(study).problem, method_of(spec_of(study)))
-    tuner.update([trial for trials in memory.completed.values() for trial in trials])
+    tuner.update(_trials(memory))
     return tuner.recommend(costly=False)
+
+
+def _assessed(study: Study, memory: _Memory) -> Assessment | None:
+    """Return the estimates of a study with `stability:`; None for other studies and before the first result."""
+    spec = spec_of(study)
+    return None if spec.stability is None else assess(spec.problem, spec.stability, _trials(memory))
+
+
+def _trials(memory: _Memory) -> list[TrialRecord]:
+    return [*(trial for trials in memory.completed.values() for trial in trials), *memory.infeasible]
 
 
 def _candidates(
@@ -561,14 +633,9 @@ def _replicates(memory: _Memory, metric: str) -> list[list[float]]:
 
 
 def _space_size(problem: Problem) -> int | None:
-    """Return the number of configurations without regard to conditions and constraints, None for a continuum."""
-    product = 1
-    for parameter in problem.space.parameters:
-        size = parameter.size()
-        if size is None:
-            return None
-        product *= size
-    return product
+    """Return the number of configurations; without constraints if they cannot be counted, None for a continuum."""
+    feasible = problem.space.feasible_count()
+    return problem.space.cardinality() if feasible is None else feasible
 
 
 def _measured(estimate: Estimate) -> ConfigurationSummary:
@@ -576,4 +643,8 @@ def _measured(estimate: Estimate) -> ConfigurationSummary:
 
 
 def _memory_of(study: Study) -> _Memory:
-    return _memories.get_or_put((study.pk, study.created_at, study.space_version), _Memory)
+    return _memories.get_or_put(_key_of(study), _Memory)
+
+
+def _key_of(study: Study) -> tuple[int, datetime, int]:
+    return study.pk, study.created_at, study.space_version

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from service.core.errors import JsonValue
+from service.core.metrics import limited
 from service.core.problem import Goal, Objective
 from service.policies.noise import gain_interval
 from service.results.analysis import Analysis
@@ -76,7 +77,7 @@ def runs_of(principal: Principal, study: Study, analysis: Analysis, objective: O
         return Runs([], fair=False, machines=())
     rows = access.rows(Trial, principal).filter(study_id=study.pk, number__in=best.numbers)
     found = [
-        (metrics[objective.metric], origin, doubt, machine)
+        (limited(metrics)[objective.metric], origin, doubt, machine)
         for metrics, origin, doubt, machine in rows.order_by("number").values_list(
             "metrics", "origin", "doubt", "machine"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from service.core.errors import InvalidInput, NotFound
 from service.core.lifecycle import TrialState
+from service.core.metrics import limited
 from service.core.problem import Goal
 from service.core.space import Configuration
 from service.results.analysis import analyse
@@ -102,7 +103,7 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
         count, last = 0, 0
         for number, metrics in completed.order_by("number").values_list("number", "metrics"):
             assert metrics is not None
-            value = metrics.get(chosen.metric, math.nan)
+            value = limited(metrics).get(chosen.metric, math.nan)
             if not math.isfinite(value) or not spec.problem.acceptable(metrics):
                 continue
             count, last = count + 1, number

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from service.core.problem import Problem
 from service.core.space import Configuration
+from service.tuner.shown_values import gain_of
 from service.tuner.verdict import ParetoVerdict, Verdict
 
 # The default's value, the value, the gain, and the ends of the gain's interval.
@@ -68,6 +69,5 @@ def headline(problem: Problem, found: Candidates, verdict: Verdict | ParetoVerdi
 
 def _gain(problem: Problem, place: int, start: float | None, value: float) -> float | None:
     """Return the gain of a value of the objective at this place, as a share of the default's value."""
-    if start is None or start == 0:
-        return None
-    return float(problem.signs()[place]) * (start - value) / abs(start) + 0.0  # not -0.0
+    gain = None if start is None else gain_of(start, value)
+    return None if gain is None else float(problem.signs()[place]) * gain + 0.0  # not -0.0

@@ -7,22 +7,30 @@ costs only time: a reader that still waits requests it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from service.core.errors import JsonValue, took_too_long
 from service.core.lifecycle import StudyState, TrialState
+from service.core.metrics import limited
 from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.logger import Logger
+from service.platform import deadlines
 from service.results.analysis import analyse
 from service.results.models import StudyInsight
+from service.results.penalty_advice import advice_on
 from service.studies import change
+from service.studies.existing import while_exists
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
@@ -70,32 +78,72 @@ def compute(tenant_id: int, study_id: int) -> None:
         return
     found = change.read(principal, study_id)
     study = found.study
-    # After a failure the previous `data` stays.
-    changes: dict[str, object] = {
-        "finished": study.finished_count,
-        "space_version": study.space_version,
-        "error": "",
-    }
-    problem = spec_of(study).problem
+    end = partial(_end, principal, study)
+    seconds = settings.TRIMTAB_OPERATION_CPU_SECONDS
     try:
-        verdict = analyse(principal, study).verdict
-        best = None if verdict is None else verdict.configuration
-        if runs_in_request(study):
-            tuner = Tuner(problem, method_of(spec_of(study)))
-            tuner.update(_trials(principal, study))
-            computed = _insight(tuner, best, None, *by_process(problem, tuner.finished))
-        else:
-            with tuners.borrowed(found) as (learner, _):
-                tuner = learner.tuner
-                shares, prospects = tuner.sensitivities(), tuner.prospects()
-                if not shares:
-                    shares, prospects = by_process(problem, tuner.finished)
-                computed = _insight(tuner, best, tuner.predict, shares, prospects)
-        changes["data"] = asdict(computed)
-    except Exception as reason:  # every error of the forest or the algorithm is reported to the reader
+        with while_exists(principal, study_id) as caller:
+            give_up = partial(_give_up, end, seconds)
+            computed = access.limited(seconds, partial(_compute, principal, found), caller, give_up)
+        end(data=computed, error="")
+    except (InterfaceError, OperationalError):
+        raise  # the reader that waits requests it again
+    except deadlines.Unwanted:
+        logger.info("the insight of a study that was deleted was ended", study=study.name)
+    except Exception as error:  # every error of the forest or the algorithm is reported to the reader
         logger.exception("the insight failed", study=study.name)
-        changes["error"] = topup.describe(reason)
-    access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
+        end(error=topup.describe(took_too_long(seconds) if isinstance(error, deadlines.Exceeded) else error))
+
+
+def _give_up(end: Callable[..., None], seconds: float) -> None:
+    """Report that the computation does not end at its deadline, and let this process be replaced."""
+    try:
+        end(error=took_too_long(seconds).message)
+    finally:
+        deadlines.end_process()
+
+
+def _end(principal: Principal, study: Study, **changes: object) -> None:
+    """Store what was computed, or the error. After an error the previous `data` stays."""
+    access.rows(StudyInsight, principal).filter(study_id=study.pk).update(
+        **changes,
+        finished=study.finished_count,
+        space_version=study.space_version,
+        asked_at=None,
+        claimed_at=None,
+    )
+
+
+def _compute(principal: Principal, found: change.Snapshot) -> JsonValue:
+    """Return the data of an insight as plain JSON: that of the model, the space's size, and how to report penalties."""
+    analysis = analyse(principal, found.study)
+    best = None if analysis.verdict is None else analysis.verdict.configuration
+    advice = advice_on(found.study, analysis.penalties)
+    space = spec_of(found.study).problem.space
+    size, feasible = space.cardinality(), space.feasible_count()
+    return {
+        **asdict(_learned(principal, found, best)),
+        # As text, because a number may be larger than those of JavaScript.
+        "space": {
+            "size": None if size is None else str(size),
+            "feasible": None if feasible is None else str(feasible),
+        },
+        "penalties": None if advice is None else asdict(advice),
+    }
+
+
+def _learned(principal: Principal, found: change.Snapshot, best: Configuration | None) -> Insight:
+    study = found.study
+    problem = spec_of(study).problem
+    if runs_in_request(study):
+        tuner = Tuner(problem, method_of(spec_of(study)))
+        tuner.update(_trials(principal, study))
+        return _insight(tuner, best, None, *by_process(problem, tuner.finished))
+    with tuners.borrowed(found) as (learner, _):
+        tuner = learner.tuner
+        shares, prospects = tuner.sensitivities(), tuner.prospects()
+        if not shares:
+            shares, prospects = by_process(problem, tuner.finished)
+        return _insight(tuner, best, tuner.predict, shares, prospects)
 
 
 def _insight(
@@ -117,7 +165,7 @@ def _trials(principal: Principal, study: Study) -> list[TrialRecord]:
     found = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
     chosen = found.annotate(place=F("number") % step).filter(place=0).order_by("number")
     trials = [
-        TrialRecord(number, params, TrialState.COMPLETED, metrics or {})
+        TrialRecord(number, params, TrialState.COMPLETED, limited(metrics or {}))
         for number, params, metrics in chosen.values_list("number", "params", "metrics")
     ]
     return tuners.within(spec_of(study), trials)

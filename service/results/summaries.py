@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 
@@ -14,8 +16,10 @@ from service.core.context import context_words
 from service.logger import Logger
 from service.matching import records
 from service.results.analysis import Analysis, ObjectiveProgress, analyse
+from service.results.trend import trend
 from service.studies import listen_notify
 from service.studies.change import Deleted, read
+from service.studies.isolated import isolated
 from service.studies.models import Study, StudySummary
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -35,31 +39,42 @@ def refresh() -> None:
     """Write the summaries that are missing or old, the oldest first. Runs every two seconds; safe to run twice."""
     until = time.monotonic() + _SECONDS
     for tenant_id, study_id in access.across("old_summaries", _MOST):
-        summarise(Principal.system(tenant_id), study_id)
+        part = partial(summarise, Principal.system(tenant_id), study_id)
+        isolated(part, tenant_id, study_id, seconds=2 * settings.TRIMTAB_REQUEST_CPU_SECONDS)
         if time.monotonic() > until:
             break
 
 
 def summarise(principal: Principal, study_id: int) -> None:
-    """Write the summary of one study, unless its analysis has to wait or the study was deleted."""
+    """Write the summary of one study, unless its analysis has to wait or the study was deleted.
+
+    A study that cannot be summarised gets an empty summary: otherwise it would be the first one of the next sweep, too.
+    """
     try:
         study = read(principal, study_id).study
     except Deleted:
         return
     try:
-        analysis = analyse(principal, study, may_lag=True)
+        analyse_it = partial(analyse, principal, study, may_lag=True)
+        analysis = access.limited(settings.TRIMTAB_REQUEST_CPU_SECONDS, analyse_it)
+        _write(principal, study, analysis)
     except (InterfaceError, OperationalError):
         # The database is at fault, not the study: the next sweep tries again.
         raise
     except Exception:
-        # One study that cannot be analysed must not stop the sweep.
         logger.exception("a study cannot be summarised", study=study.name, tenant=study.tenant_id)
-        analysis = None
+        _write(principal, study, None)
+
+
+def _write(principal: Principal, study: Study, analysis: Analysis | None) -> None:
+    """Write the summary of an analysis; an empty one without it."""
     if analysis is not None and analysis.behind:
         # A later sweep writes the summary: its numbers must belong to its revision.
         return
     objectives = [] if analysis is None else _objectives(analysis)
     first: dict[str, Any] = objectives[0] if objectives else {}
+    if first:
+        first["trend"] = trend(principal, study)
     verdict = None if analysis is None else analysis.verdict
     with access.work(principal):
         # The lock on the study's row keeps a deletion out until the summary is written.
@@ -93,12 +108,15 @@ def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
     known = _of_verdict(verdict, words)
     if analysis.pareto_verdict is not None:
         known = {"level": str(analysis.pareto_verdict.level)}
+    if len(analysis.objectives) > 1:
+        known["front"] = len(analysis.best)
     found: list[dict[str, Any]] = []
     for progress in analysis.objectives:
         shown = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
         interval = {"low": progress.gain_low, "high": progress.gain_high}
         if words and verdict is not None:
             shown |= {"default": verdict.default, "best": verdict.value, "gain": verdict.gain}
+            shown["context_words"] = words
             interval = {"low": verdict.low, "high": verdict.high}
         rows = {"contexts": [_of_row(progress, row) for row in analysis.contexts]} if analysis.contexts else {}
         found.append({**shown, **interval, **known, **rows})

@@ -1,6 +1,7 @@
 """Translate messages to plain Python and back. The code that uses a value checks it."""
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -14,13 +15,15 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from service._gen import agent_pb2, tuning_pb2
 from service.core.errors import InvalidInput, JsonValue
 from service.core.interference import Interference
-from service.core.space import Scalar
 from service.fleet.components import Best
 from service.fleet.grants import Grant
 from service.fleet.leases import plain
 from service.fleet.models import Agent, ComponentFile
 from service.fleet.runs import Outcome
 from service.results.analysis import Analysis
+from service.results.penalty_advice import advice_on
+from service.rpc import live_converters
+from service.rpc.values import plain_value, plain_values, set_value, set_values
 from service.studies.edit_records import EarlierTrials
 from service.studies.models import Measurement, Study, Trial
 from service.studies.notes import Written
@@ -50,37 +53,6 @@ _SPEC = record_of(StudySpec).keys
 
 
 # --- values, times, enumerations
-
-
-def plain_value(field: str, value: tuning_pb2.Value) -> Scalar:
-    """Return the value in plain Python. `field` is the name for the error if the value is not set."""
-    kind = value.WhichOneof("kind")
-    if kind is None:
-        raise InvalidInput(field, None, "one of number, integer, text, flag")
-    return getattr(value, kind)  # type: ignore[no-any-return]
-
-
-def plain_values(field: str, values: Mapping[str, tuning_pb2.Value]) -> dict[str, Scalar]:
-    """Return a configuration or a part of one in plain Python."""
-    return {name: plain_value(f"{field}.{name}", value) for name, value in values.items()}
-
-
-def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
-    """Write a plain value into a message. A bool is a flag here, although Python counts it as an integer."""
-    if isinstance(value, bool):
-        message.flag = value
-    elif isinstance(value, float):
-        message.number = value
-    elif isinstance(value, int):
-        message.integer = value
-    else:
-        message.text = value
-
-
-def set_values(message: MutableMapping[str, tuning_pb2.Value], values: Mapping[str, Scalar]) -> None:
-    """Write plain values by name into a message."""
-    for name, value in values.items():
-        set_value(message[name], value)
 
 
 def duration(seconds: float) -> Duration:
@@ -297,6 +269,8 @@ def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
             raise InvalidInput(field, parameter.name, "a kind: float, integer, ordinal, categorical or boolean")
     if parameter.unit:
         data["unit"] = parameter.unit
+    if parameter.optional:
+        data["optional"] = True
     if parameter.HasField("default"):
         data["default"] = plain_value(f"{field}.default", parameter.default)
     if parameter.HasField("condition"):
@@ -331,6 +305,8 @@ def component_json(field: str, component: agent_pb2.Component) -> Json:
             }
             for one in component.injected
         ],
+        "recipe": component.recipe,
+        **({"live": live_converters.component_json(component.live)} if component.HasField("live") else {}),
     }
 
 
@@ -406,7 +382,7 @@ def earlier_trials(trials: EarlierTrials) -> tuning_pb2.EarlierTrials:
 
 def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
     """Return a parameter as a message, from its JSON form."""
-    message = tuning_pb2.Parameter(name=data["name"], unit=data.get("unit") or "")
+    message = tuning_pb2.Parameter(name=data["name"], unit=data.get("unit") or "", optional=data.get("optional", False))
     kind = data["type"]
     if kind in ("float", "int"):
         limits: Any = message.float if kind == "float" else message.integer
@@ -438,6 +414,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
     """Return a study as a message."""
     message = tuning_pb2.Study(
         name=study.name,
+        uid=str(study.uid),
         spec=spec_message(spec_of(study)),
         state=STUDY_STATES[study.state],
         state_reason=study.state_reason,
@@ -463,10 +440,11 @@ def study_message(study: Study) -> tuning_pb2.Study:
     return message
 
 
-def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
+def trial_message(study: Study, trial: Trial) -> tuning_pb2.Trial:
     """Return a trial as a message, without its measurements and log."""
     message = tuning_pb2.Trial(
-        study=study,
+        study=study.name,
+        study_uid=str(study.uid),
         number=trial.number,
         state=TRIAL_STATES[trial.state],
         metrics=trial.metrics or {},
@@ -480,6 +458,7 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
         revision=trial.revision,
         origin=trial.origin,
         breaks=trial.breaks or (),
+        repeat="" if trial.repeat is None else trial.repeat["text"],
     )
     for name, value in trial.params.items():
         set_value(message.params[name], value)
@@ -499,7 +478,7 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
 
 def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> tuning_pb2.GetBestTrialsResponse:
     """Return the recommendation of a study and its best trials as a message."""
-    message = tuning_pb2.GetBestTrialsResponse(trials=[trial_message(study.name, trial) for trial in trials])
+    message = tuning_pb2.GetBestTrialsResponse(trials=[trial_message(study, trial) for trial in trials])
     found = analysis.recommendation
     if found is not None:
         recommendation = message.recommendation
@@ -513,7 +492,10 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
         message.verdict.CopyFrom(_verdict_message(analysis.verdict))
     if analysis.pareto_verdict is not None:
         message.pareto_verdict.CopyFrom(_pareto_verdict_message(analysis.pareto_verdict))
-    message.revision = analysis.revision
+    message.revision, message.advice = analysis.revision, analysis.advice
+    advice = advice_on(study, analysis.penalties)
+    if advice is not None:
+        message.penalties.CopyFrom(tuning_pb2.PenaltyAdvice(**asdict(advice)))
     for row in analysis.contexts:
         shown = message.contexts.add(is_default=row.is_default)
         set_values(shown.context, row.context)
@@ -639,14 +621,18 @@ def best_settings_message(best: Best) -> tuning_pb2.BestSettings:
 
 
 def reported_message(reported: Reported) -> tuning_pb2.Trial:
-    """Return a trial after a report."""
-    return trial_message(reported.study.name, reported.trial)
+    """Return a trial after a report. A running trial has the metrics of its last measurement."""
+    message = trial_message(reported.study, reported.trial)
+    message.metrics.update(reported.last or {})
+    return message
 
 
 def trial_detail_message(detail: TrialDetail) -> tuning_pb2.Trial:
     """Return a trial with its measurements and log."""
-    message = trial_message(detail.study.name, detail.trial)
+    message = trial_message(detail.study, detail.trial)
     message.measurements.extend(measurement_message(measurement) for measurement in detail.measurements)
+    if detail.measurements and detail.trial.state == "ACTIVE":
+        message.metrics.update(max(detail.measurements, key=lambda one: one.step).metrics)
     message.log = detail.log
     return message
 
@@ -676,9 +662,9 @@ def operation_message(detail: OperationDetail) -> tuning_pb2.Operation:
     operation = detail.operation
     return tuning_pb2.Operation(
         id=str(operation.id),
-        study=detail.study_name,
+        study=detail.study.name,
         state=OPERATION_STATES[operation.state],
-        trials=[trial_message(detail.study_name, trial) for trial in detail.trials],
+        trials=[trial_message(detail.study, trial) for trial in detail.trials],
         space_exhausted=operation.exhausted,
         error_code=operation.error_code,
         error_message=operation.error_message,
@@ -689,7 +675,7 @@ def event_message(changes: Changes) -> tuning_pb2.StudyEvent:
     """Return the changes of a study as a message. A watcher continues from the revision in it, the last trial's."""
     message = tuning_pb2.StudyEvent(
         study=study_message(changes.study),
-        trials=[trial_message(changes.study.name, trial) for trial in changes.trials],
+        trials=[trial_message(changes.study, trial) for trial in changes.trials],
     )
     message.study.revision = changes.revision
     return message
@@ -717,6 +703,8 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
         set_value(message.params[name], value)
     if grant.trial_timeout_seconds is not None:
         message.trial_timeout.CopyFrom(duration(grant.trial_timeout_seconds))
+    if grant.live is not None:
+        message.live.CopyFrom(live_converters.plan_message(grant.live))
     return message
 
 

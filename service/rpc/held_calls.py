@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from service.core.errors import InvalidInput
 from service.rpc.admission import Context
+from service.rpc.interceptors import expect_admitted
 from service.studies.listen_notify import Subscription, listener
 
 T = TypeVar("T")
@@ -48,12 +49,14 @@ class Waits:
     ) -> T:
         """Return the first reading that is `done`, or the last one at `end` (see `end_of`) or when the server stops.
 
-        It subscribes before it reads, so that no change is missed between the two, and reads again if it is notified.
+        It subscribes before it reads, so that no change is missed between the two, and reads again if it is notified
+        and the caller is still admitted. Raises Unauthenticated and Forbidden.
         """
         async with listener().subscribe(operation=operation, work=work, stop=stop) as subscription:
             answer = await read()
             while not (done(answer) or self.stopping) and (left := end - time.monotonic()) > 0:
                 if await self.notification(subscription, left):
+                    await expect_admitted()
                     answer = await read()
             return answer
 

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from ipaddress import ip_address
 from typing import Any, TypeAlias, TypeVar, cast
@@ -35,6 +35,7 @@ from service.rpc.admission import (
     most_bytes,
     receive,
 )
+from service.rpc.lists import check_lists
 from service.rpc.threads import DatabaseThreads, choose_lane
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
@@ -45,6 +46,8 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 logger = Logger(__name__)
 
 TENANT_KEY = "trimtab-tenant"
+# The identity of the study that the call is about (`Principal.study_uid`).
+STUDY_KEY = "trimtab-study-uid"
 REQUEST_KEY = "x-request-id"
 FORWARDED_KEY = "x-forwarded-for"
 # Fields of requests that the log names: the name in the log, and the field.
@@ -83,6 +86,7 @@ class Declared:
 DECLARED: dict[str, Declared] = {}
 
 _principal: ContextVar[Principal] = ContextVar("principal")
+_admit_again: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("admit_again")
 
 
 def requires(action: Action | None, *, study: str = "", agent: str = "") -> Callable[[Method], Method]:
@@ -102,6 +106,14 @@ def requires(action: Action | None, *, study: str = "", agent: str = "") -> Call
 def current_principal() -> Principal:
     """Return the principal of the current call."""
     return _principal.get()
+
+
+async def expect_admitted() -> None:
+    """Check that the caller of the current call may still make it: a held call may outlive the caller's credential.
+
+    Raises Unauthenticated and Forbidden.
+    """
+    await _admit_again.get()()
 
 
 def declared_for(method: Any) -> Declared:
@@ -218,8 +230,7 @@ class Boundary(grpc.aio.ServerInterceptor):
                     request = await self._receive(call, declared, parse, context)
                     async for message in stream(request, context):
                         # A stream may outlive the caller's credential.
-                        await self._authenticate(declared, context)
-                        _permit(declared, request)
+                        await expect_admitted()
                         yield message
                 finally:
                     self._admission.leave(caller)
@@ -268,6 +279,10 @@ class Boundary(grpc.aio.ServerInterceptor):
         if declared.action is None:
             return None
         principal = await self._authentication.principal(context)
+        if declared.study:
+            uid = next((str(value) for key, value in context.invocation_metadata() or () if key == STUDY_KEY), "")
+            if uid:
+                principal = replace(principal, study_uid=uid)
         log_context.bind(tenant=principal.tenant_id, actor=principal.actor)
         _principal.set(principal)
         return principal
@@ -291,6 +306,13 @@ class Boundary(grpc.aio.ServerInterceptor):
             raise InvalidInput("request", None, "", message="request: the message cannot be read.") from None
         call.note(request)
         _permit(declared, request)
+        check_lists(request)
+
+        async def admit_again() -> None:
+            await self._authenticate(declared, context)
+            _permit(declared, request)
+
+        _admit_again.set(admit_again)
         return request
 
 
@@ -302,7 +324,7 @@ def _permit(declared: Declared, request: Message) -> None:
         require(principal, declared.action, study)
         if declared.agent:
             enrolment.check_own(principal, getattr(request, declared.agent))
-        choose_lane((principal.tenant_id, study or declared.action))
+        choose_lane(principal.tenant_id, study or declared.action)
 
 
 class _Call:

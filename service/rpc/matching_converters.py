@@ -11,6 +11,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from service._gen import matching_pb2
 from service.core.errors import InvalidInput
+from service.core.reasons import Reason
+from service.live.job_trials import Place, Question
 from service.matching import settings
 from service.matching.book import Match
 from service.matching.feedback import Feedback
@@ -20,7 +22,8 @@ from service.matching.models import Record
 from service.matching.models.metadata import JobColumns
 from service.matching.settings import Settings
 from service.matching.submission import Submission
-from service.rpc.converters import set_time, set_values
+from service.rpc.converters import set_time
+from service.rpc.values import set_values
 
 
 def _names(enumeration: Mapping[str, int], prefix: str) -> dict[int, str]:
@@ -57,10 +60,38 @@ def report_of(field: str, message: matching_pb2.JobReport) -> Report:
         seconds=message.seconds,
         ended_at=ended_at,
         job_id=message.job_id,
+        confirmed=message.confirmed,
         considered=[
             Considered(one.record, one.score, DECISIONS.get(one.decision, ""), one.reason) for one in message.considered
         ],
     )
+
+
+def question_of(message: matching_pb2.ExploreRequest) -> Question:
+    """Return the question about a job's place in a pair. Raises InvalidInput."""
+    return Question(
+        record=message.record,
+        submission=message.submission,
+        submitted=submission_of("job", message.job),
+        begin=message.begin,
+        share=message.share,
+        limit=message.limit_seconds,
+    )
+
+
+def place_message(place: Place) -> matching_pb2.ExploreResponse:
+    """Return a job's place in a pair as a message."""
+    message = matching_pb2.ExploreResponse(
+        study=place.study,
+        trial=place.trial,
+        candidate=place.candidate,
+        waits=place.waits,
+        reason=place.reason,
+        reason_code=place.reason.code if isinstance(place.reason, Reason) else "",
+    )
+    if place.candidate:
+        set_values(message.params, place.params)
+    return message
 
 
 def state_of(number: int, *, required: bool) -> str:
@@ -98,12 +129,14 @@ def record_message(record: Record, feedback: Feedback | None = None) -> matching
         state_reason=record.state_reason,
         cause=record.cause,
         conditions=[one["text"] for one in record.conditions],
+        audience=matching_pb2.Audience.Value(f"AUDIENCE_{record.audience.upper()}"),
     )
     _set_job(message.job, record)
-    set_values(message.params, record.params)
+    set_values(message.params, record.settings)
     set_time(message.created_at, record.created_at)
     if feedback is not None:
         message.feedback.applied_jobs, message.feedback.control_jobs = feedback.applied, feedback.control
+        message.feedback.unconfirmed_jobs = feedback.unconfirmed
         for name, value in (("change", feedback.change), ("change_low", feedback.low), ("change_high", feedback.high)):
             if value is not None:
                 setattr(message.feedback, name, value)
@@ -132,6 +165,7 @@ def job_message(kept: KeptJob) -> matching_pb2.JobReport:
         job_id=row.job_id,
         end=matching_pb2.JobEnd.Value(f"JOB_END_{row.end}"),
         seconds=row.seconds,
+        confirmed=row.confirmed,
         considered=[
             matching_pb2.Considered(
                 record=str(one.record_id),

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 
 from service.core.errors import NotFound
 from service.core.lifecycle import StudyState, TrialState, check_step
+from service.core.live_results import LiveOutcome
 from service.core.reasons import stored
 from service.core.space import Configuration
 from service.studies.change import Work
@@ -43,7 +45,7 @@ _begin_trial = Update(Trial, "revision", *_REASON, "node", "started_at")
 _update_trial = Update(
     Trial,
     *("state", "revision", *_REASON, "metrics", "breaks", "agent", "node", "doubt", "interference", "machine"),
-    *("attempt", "seconds", "started_at", "finished_at", "leased_until"),
+    *("attempt", "seconds", "started_at", "finished_at", "leased_until", "live"),
 )
 
 
@@ -81,8 +83,14 @@ def add_trials(
     reason: str = "",
     request_id: str | None = None,
     rounds: Sequence[int | None] = (),
+    repeats: Sequence[str] = (),
+    planned: Sequence[Mapping[str, Any] | None] = (),
 ) -> list[Trial]:
-    """Insert trials, numbered on from the study's last, and return them. `rounds`: of each trial, in a final check."""
+    """Insert trials, numbered on from the study's last, and return them.
+
+    `rounds`: of each trial, in a final check. `repeats`: why each trial measures a configuration again. `planned`: what
+    is expected of each trial, in a live study.
+    """
     if not configurations:
         return []
     study, now, revision = work.study, work.time, work.revise()
@@ -103,6 +111,8 @@ def add_trials(
             revision=revision,
             request_id=request_id,
             round=rounds[index] if rounds else None,
+            repeat=stored(repeats[index]) if repeats else None,
+            live=_outlook(planned[index] if planned else None),
             created_at=now,
             started_at=None if state == TrialState.REQUESTED else now,
             finished_at=None if state in OPEN_STATES else now,
@@ -118,6 +128,10 @@ def add_trials(
     if study.deadline is None and max_seconds is not None and study.final_check is None:
         study.deadline = now + timedelta(seconds=max_seconds)
     return trials
+
+
+def _outlook(planned: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if planned is None else LiveOutcome(planned=dict(planned)).to_json()
 
 
 def get_trial(work: Work, number: int) -> Trial:
@@ -162,7 +176,7 @@ def step_trial(
     """Take a trial to another state if the table of steps allows it.
 
     Also writes the caller's changes of `agent`, `node`, `doubt`, `interference`, `machine`, `attempt`, `seconds`,
-    `started_at` and `leased_until`.
+    `started_at`, `leased_until` and `live`.
     """
     check_step("trial", TrialState(trial.state), state)
     after: dict[str, object] = {"state": state}
@@ -184,6 +198,13 @@ def step_trial(
     else:
         trial.finished_at = work.time
     _update_trial(work.principal, trial)
+
+
+def replace_configuration(work: Work, trial: Trial, configuration: Configuration) -> None:
+    """Give an open trial another configuration."""
+    work.note(f"trial/{trial.number}", {"params": trial.params}, {"params": configuration})
+    trial.params, trial.key = configuration, configuration_key(work.study, configuration)
+    touch_trial(work, trial, "params", "key")
 
 
 def start_trials(work: Work, trials: Sequence[Trial], *, agent: str = "", client: Client = NOBODY) -> None:

@@ -247,7 +247,18 @@ def lock(principal: Principal, study: str | int, *, trial: int | None = None, cl
         found = _lock_name(principal, study)
     if not found:
         raise NotFound("study_not_found", f"There is no study {study!r}.")
+    expect_meant(principal, found[0])
     return _expect(principal, found, trials)
+
+
+def expect_meant(principal: Principal, study: Study) -> None:
+    """Raise NotFound if a call means a deleted study, whose name this one has (`study_replaced`)."""
+    if principal.study_uid and principal.study_uid != str(study.uid):
+        raise NotFound(
+            "study_replaced",
+            f"The study that the call is about was deleted; another study has the name {study.name!r} by now. Nothing"
+            " was changed.",
+        )
 
 
 def read(principal: Principal, study_id: int) -> Snapshot:

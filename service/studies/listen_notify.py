@@ -188,7 +188,11 @@ class Listener:
         """Pass notifications on until the connection is lost. Raises psycopg.Error and TimeoutError."""
         while True:
             async for notice in listening.notifies(timeout=CHECK_SECONDS):
-                self._pass_on(json.loads(notice.payload))
+                try:
+                    self._pass_on(json.loads(notice.payload))
+                except (ValueError, LookupError, TypeError):
+                    # Whoever may connect may notify. The others' notifications go on.
+                    logger.warning("a notification cannot be read", payload=notice.payload[:200])
             # PostgreSQL sends what it has to say before the answer.
             async with asyncio.timeout(CHECK_SECONDS):
                 await listening.execute("SELECT 1")

@@ -28,6 +28,7 @@ PARAMETER = Record(
         Key("default", _VALUE),
         Key("condition", Kind("record", record=CONDITION)),
         Key("unit", _TEXT, "Unit of the values, for people: `MiB`."),
+        Key("optional", _BOOLEAN, "Whether trials of a program that chooses its parameters while it runs may lack it."),
     ),
 )
 

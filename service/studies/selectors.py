@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
+from service.studies.change import expect_meant
 from service.studies.models import Artifact, Measurement, Operation, Study, Trial, TrialLog
 from service.tenancy import access, pages
 from service.tenancy.conditions import Column, percent, select
@@ -109,7 +110,7 @@ class OperationDetail:
     """An operation with the trials it has given so far, in the order of their numbers."""
 
     operation: Operation
-    study_name: str
+    study: Study
     trials: list[Trial]
 
 
@@ -133,10 +134,11 @@ def find_study(principal: Principal, name: str) -> Study | None:
 
 
 def get_study(principal: Principal, name: str) -> Study:
-    """Return the study of this name. Raises NotFound."""
+    """Return the study of this name. Raises NotFound, also if the call means a deleted study of this name."""
     study = find_study(principal, name)
     if study is None:
         raise NotFound("study_not_found", f"There is no study {name!r}.")
+    expect_meant(principal, study)
     return study
 
 
@@ -369,14 +371,17 @@ def list_trials(
     page_token: str = "",
     newest_first: bool = False,
 ) -> Page[Trial]:
-    """Return a page of a study's trials by number. Raises InvalidInput, NotFound."""
+    """Return a page of a study's trials by number, each with its study. Raises InvalidInput, NotFound."""
     found = get_study(principal, study)
     trials = access.rows(Trial, principal).filter(study_id=found.pk)
     if states:
         trials = trials.filter(state__in=check_states(states, list(TrialState)))
     if client_id:
         trials = trials.filter(client_id=client_id)
-    return pages.page(trials, "-number" if newest_first else "number", page_size, page_token)
+    page = pages.page(trials, "-number" if newest_first else "number", page_size, page_token)
+    for trial in page.items:
+        trial.study = found
+    return page
 
 
 def all_trials(principal: Principal, study: Study) -> list[Trial]:
@@ -391,7 +396,7 @@ def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDe
     except ValueError:
         wanted = None
     detail = None if wanted is None else _detail(principal, id=wanted)
-    if detail is None or principal.study not in (None, detail.study_name):
+    if detail is None or principal.study not in (None, detail.study.name):
         raise NotFound("operation_not_found", f"There is no operation {str(operation_id)!r}.")
     return detail
 
@@ -422,7 +427,7 @@ def _detail(principal: Principal, **condition: object) -> OperationDetail | None
     if operation is None:
         return None
     trials = access.rows(Trial, principal).filter(study_id=operation.study_id, number__in=operation.trial_numbers)
-    return OperationDetail(operation, operation.study.name, list(trials.order_by("number")))
+    return OperationDetail(operation, operation.study, list(trials.order_by("number")))
 
 
 def check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:

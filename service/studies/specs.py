@@ -21,9 +21,11 @@ from service.core.errors import InvalidInput, JsonValue, shorten
 from service.core.parameters import Scalar
 from service.core.problem import Problem
 from service.core.space import Configuration, Space
+from service.core.stability import Stability
 from service.platform.lru_cache import LruCache
 from service.studies.edit_records import EditRecord
 from service.studies.job_metadata import UNSAID, JobMetadata
+from service.studies.live_spec import LOST_NODE_HOURS, NODE_HOURS, Live, Losses
 from service.studies.problem_keys import PROBLEM_KEYS
 from service.studies.spec_keys import (
     Key,
@@ -273,6 +275,33 @@ FINAL_CHECK = Record(
 )
 
 
+STABILITY = Record(
+    "Stability",
+    "How configurations that stay good are found: on which nodes and when they are measured, and what they are worth.",
+    (
+        Key("nodes", Kind("integers"), "Number of nodes of each stage. Few configurations reach the last one."),
+        Key(
+            "times",
+            Kind("time"),
+            "Seconds, or a text such as 24h: the last stage begins so long after the first measurement of a"
+            " configuration.",
+            nullable=True,
+        ),
+        Key(
+            "value",
+            Kind("mapping"),
+            "What a configuration is worth: {mean_plus: 1.0} (its mean plus deviations) or {quantile: 0.9} of nodes.",
+        ),
+        Key(
+            "unstable",
+            Kind("number"),
+            "Share of its mean by which the nodes of a configuration differ if it is unstable: 0.3.",
+        ),
+        Key("adjust", Kind("text"), "auto: values are corrected by what machines did, where that helps. none: never."),
+    ),
+)
+
+
 def _final_check(field: str, data: object) -> dict[str, JsonValue]:
     return dict(as_object(field, data, [one.name for one in FINAL_CHECK.keys]))
 
@@ -387,6 +416,13 @@ class StudySpec:
         nullable=True,
         file_form="false, true or {max_trials: 20, effects: 32}",
     )
+    stability: Stability | None = key(
+        Kind("mapping", Stability.parse, Stability.to_json, record=STABILITY),
+        "How configurations are found that stay good on all nodes.",
+        note="Null: each configuration is measured as often as resampling decides.",
+        nullable=True,
+        file_form="{nodes: [1, 3, 10], times: 24h, value: {mean_plus: 1.0}, unstable: 0.3, adjust: auto}",
+    )
     budget: Budget = key(record(Budget), default=Budget())
     execution: Execution | None = key(record(Execution, is_null), nullable=True, file="")
     trial_timeout_seconds: float | None = key(
@@ -413,6 +449,11 @@ class StudySpec:
         record(JobMetadata),
         "The job that the study tunes. Later jobs that resemble it match the study's result.",
         default=UNSAID,
+    )
+    live: Live | None = key(
+        record(Live, is_null),
+        "How a system that serves is tuned. Without it, trials have the system for themselves.",
+        default=None,
     )
     edited: EditedSpace | None = None
     edits: tuple[EditRecord, ...] = ()
@@ -468,6 +509,8 @@ class StudySpec:
             outcome_constraints=constraints,
             context=problem.context.kept(space.searched),
         )
+        if self.execution is not None:
+            _expect_none_optional(space.declared)
         is_plain = self.edited is None and space == EditedSpace(space.declared)
         return replace(self, problem=changed, edited=None if is_plain else space, space_version=self.space_version + 1)
 
@@ -497,11 +540,77 @@ def parse(data: object, kept: type[StudySpec] = StudySpec) -> StudySpec:
     problem = Problem.from_json({one.name: given[one.name] for one in PROBLEM_KEYS if one.name in given})
     spec = read(kept, "", given, problem=problem)
     if spec.execution is None:
+        if spec.live is not None:
+            raise InvalidInput(
+                "live", given["live"], "null for a study without a component: an agent switches settings"
+            )
         return spec
+    _expect_none_optional(problem.space)
     if spec.trial_timeout_seconds is not None:
         allowed = "nothing: in a study on agents it is execution.trial_timeout_seconds"
         raise InvalidInput("trial_timeout_seconds", given["trial_timeout_seconds"], allowed)
+    if spec.live is not None:
+        return _live(spec)
     return spec if "final_check" in given else replace(spec, final_check=_usual_check(problem, spec.budget))
+
+
+def _live(spec: StudySpec) -> StudySpec:
+    """Return the spec of a live study. Raises InvalidInput for what a live study cannot have.
+
+    Its trials compare each candidate with the settings in force, one after the other, so there are no repeats, no
+    parallel trials and no final check.
+    """
+    assert spec.execution is not None
+    problem, pairs = spec.problem, "null for a live study: its pairs compare each candidate with the settings in force"
+    if len(problem.objectives) != 1:
+        raise InvalidInput("objectives", [one.metric for one in problem.objectives], "one objective for a live study")
+    if problem.context:
+        raise InvalidInput("context", list(problem.context.names), "no context for a live study")
+    if spec.execution.parallelism != 1:
+        raise InvalidInput("execution.parallelism", spec.execution.parallelism, "1 for a live study")
+    if not problem.space.has_explicit_default:
+        raise InvalidInput("space", problem.space.names(), "parameters with defaults for a live study")
+    if spec.final_check:
+        raise InvalidInput("final_check", dict(spec.final_check), pairs)
+    if spec.pruning:
+        raise InvalidInput(
+            "pruning", [one.name for one in spec.pruning], "no policy for a live study: guards end trials"
+        )
+    if spec.resampling is not None and spec.resampling.name != "none":
+        raise InvalidInput("resampling.name", spec.resampling.name, "none for a live study: pairs repeat it")
+    if spec.stability is not None:
+        allowed = "null for a live study: it compares on the instances of one system; use live.rollout and live.watch"
+        raise InvalidInput("stability", spec.stability.to_json(), allowed)
+    if spec.start_from:
+        raise InvalidInput("start_from", list(spec.start_from), "no earlier study for a live study: they are not safe")
+    return replace(spec, final_check=None, resampling=Policy("none"), live=spec.live and _live_of_jobs(spec, spec.live))
+
+
+def _live_of_jobs(spec: StudySpec, live: Live) -> Live:
+    """Return the rules of a live study, with a budget if its trials are jobs. Raises InvalidInput."""
+    if live.record is None:
+        return live
+    objective = spec.problem.objectives[0]
+    if objective.goal != "minimize":
+        raise InvalidInput("objectives[0].goal", objective.goal, "minimize: the objective of jobs is their run time")
+    if spec.problem.outcome_constraints:
+        texts = [one.text for one in spec.problem.outcome_constraints]
+        raise InvalidInput("outcome_constraints", texts, "none for a study of jobs: only run times are known of jobs")
+    if live.guards:
+        raise InvalidInput("live.guards", list(live.guards), "none for a study of jobs: the scheduler guards jobs")
+    for name, one in live.budget.items():
+        if (one.metric, one.of, one.rate) != (LOST_NODE_HOURS, NODE_HOURS, None):
+            allowed = f"{{metric: {LOST_NODE_HOURS}, of: {NODE_HOURS}}} without a rate for a study of jobs"
+            raise InvalidInput(f"live.budget.{name}", one.to_json(), allowed)
+    usual = {NODE_HOURS: Losses(LOST_NODE_HOURS, NODE_HOURS, 0.01, "week")}
+    return replace(live, budget=live.budget or usual)
+
+
+def _expect_none_optional(space: Space) -> None:
+    """Raise InvalidInput for an optional parameter: agents give each run a value of every active parameter."""
+    for index, parameter in enumerate(space.parameters):
+        if parameter.optional:
+            raise InvalidInput(f"space[{index}].optional", True, "false in a study on agents")
 
 
 def _usual_check(problem: Problem, budget: Budget) -> dict[str, JsonValue] | None:

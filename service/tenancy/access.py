@@ -8,18 +8,20 @@ other tenant's rows (cursor.py, protection.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from service.platform import tracing
+from service.platform import deadlines, tracing
+from service.tenancy import cursor as cursors
 from service.tenancy.cursor import acting, commit, is_acting, send_later
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
+T = TypeVar("T")
 Row = TypeVar("Row", bound=TenantOwned)
 
 
@@ -141,6 +143,22 @@ def answers() -> None:
     """Return if the database answers; raise its error otherwise."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
+
+
+def limited(
+    seconds: float,
+    function: Callable[[], T],
+    caller: deadlines.Caller | None = None,
+    stuck: Callable[[], object] | None = None,
+) -> T:
+    """Call a function that may use the database, with a deadline (`deadlines.run`), whose end also ends its statement
+    and its transaction. Raises Exceeded and Unwanted."""
+    before = cursors.position()
+    try:
+        return deadlines.run(seconds, function, caller, stuck)
+    except (deadlines.Exceeded, deadlines.Unwanted):
+        cursors.return_to(before)
+        raise
 
 
 def save(principal: Principal, row: TenantOwned, *fields: str) -> None:

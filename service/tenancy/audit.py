@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -106,9 +106,17 @@ def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = ""
     return page_of(wanted.apply(access.rows(AuditEntry, principal)), "-pk", size, token)
 
 
-def pages(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
-    """Return an iterator over all entries in parts, the oldest first. Raises InvalidInput before the first part."""
-    return _parts(wanted.apply(access.rows(AuditEntry, principal)).order_by("pk"))
+def export(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
+    """Return an iterator over all entries in parts, the oldest first. The last entry is that of this export.
+
+    Raises InvalidInput before the first part.
+    """
+    entries = wanted.apply(access.rows(AuditEntry, principal)).order_by("pk")
+    fields = {name: value for name, value in asdict(wanted).items() if value}
+    detail = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in fields.items()}
+    with access.work(principal):
+        record(principal, "audit.export", "audit", detail)
+    return _parts(entries)
 
 
 def _parts(entries: QuerySet[AuditEntry]) -> Iterator[list[AuditEntry]]:

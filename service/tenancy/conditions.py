@@ -26,8 +26,9 @@ from service.core.errors import InvalidInput
 
 MOST_CONDITIONS = 20
 # Operators with two characters come first. A name may contain an operator only if spaces surround the condition's own.
-_SPACED = re.compile(r"\s*(?P<column>.+?)\s+(?P<operator>!=|<=|>=|=|<|>|~)\s+(?P<value>.*?)\s*", re.DOTALL)
-_DENSE = re.compile(r"\s*(?P<column>[^=!<>~]+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*", re.DOTALL)
+# Each pattern finds its operator in one pass; a pattern of the whole condition would take seconds for a text of spaces.
+_SPACED = re.compile(r"\s(!=|<=|>=|=|<|>|~)\s")
+_DENSE = re.compile(r"!=|<=|>=|[=<>~!]")
 _ORDERS: Mapping[str, type[Lookup[bool]]] = {
     "<": LessThan, "<=": LessThanOrEqual, ">": GreaterThan, ">=": GreaterThanOrEqual,
 }  # fmt: skip
@@ -71,26 +72,34 @@ def select_by(
 
 
 def _condition(text: str, column_of: Callable[[str], Column | None], names: str) -> Q:
-    found = _SPACED.fullmatch(text) or _DENSE.fullmatch(text)
-    column = None if found is None else column_of(found["column"])
-    if found is None or column is None:
+    name, operator, given = _parts(text.lstrip())
+    column = column_of(name) if name else None
+    if column is None or operator == "!":
         allowed = (
             f"COLUMN OPERATOR VALUE, where COLUMN is {names}, and OPERATOR is =, !=, <, <=, > or >=, or ~ for a text"
             " that contains the value"
         )
         raise InvalidInput("where", text, allowed)
-    operator, is_text = found["operator"], column.kind in ("text", "word")
+    is_text = column.kind in ("text", "word")
     if is_text and operator in _ORDERS:
-        raise InvalidInput("where", text, f"=, != or ~, since the values of {found['column']} are texts")
+        raise InvalidInput("where", text, f"=, != or ~, since the values of {name} are texts")
     if not is_text and operator == "~":
-        raise InvalidInput("where", text, f"=, !=, <, <=, > or >=, since the values of {found['column']} are no texts")
-    value = _value(text, found["value"], column.kind)
+        raise InvalidInput("where", text, f"=, !=, <, <=, > or >=, since the values of {name} are no texts")
+    value = _value(text, given, column.kind)
     if operator == "~":
         return Q(IContains(column.expression, value))
     if operator in _ORDERS:
         return Q(_ORDERS[operator](column.expression, value))
     equal = Q((IExact if column.kind == "word" else Exact)(column.expression, value))
     return equal if operator == "=" else ~equal | Q(IsNull(column.expression, True))
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """Return the column, the operator and the value of a condition; the column is empty if there is no operator."""
+    found = _SPACED.search(text) or _DENSE.search(text)
+    if found is None:
+        return "", "", ""
+    return text[: found.start()].rstrip(), found[0].strip(), text[found.end() :].strip()
 
 
 def _value(text: str, value: str, kind: str) -> str | float | datetime:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import local
 from typing import Any, cast
 
 from django.db import connection as django_connection
 from psycopg import Connection, Cursor
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 SETTING = "trimtab.tenant"
 _SET = f"SELECT set_config('{SETTING}', %s, true)"
@@ -80,6 +81,52 @@ def commit() -> None:
     if getattr(django_connection.connection, "trimtab_waiting", None):
         with django_connection.cursor() as cursor:
             cursor.execute("COMMIT")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The tenant of this thread, and what Django and PostgreSQL know of its transactions."""
+
+    tenant_id: int | None
+    blocks: int
+    savepoints: int
+    in_block: bool
+    needs_rollback: bool
+    autocommit: bool
+    status: TransactionStatus
+    pipeline: PipelineStatus
+
+
+def position() -> Position:
+    """Return the position of this thread, to which `return_to` leads back."""
+    own = django_connection
+    raw = own.connection
+    return Position(
+        _current.tenant_id,
+        len(own.atomic_blocks),
+        len(own.savepoint_ids),
+        own.in_atomic_block,
+        own.needs_rollback,
+        True if raw is None else own.autocommit,
+        TransactionStatus.IDLE if raw is None else TransactionStatus(raw.pgconn.transaction_status),
+        PipelineStatus.OFF if raw is None else PipelineStatus(raw.pgconn.pipeline_status),
+    )
+
+
+def return_to(before: Position) -> None:
+    """Make this thread ready for other work after a computation that ended between any two steps.
+
+    The connection is closed if a statement is half sent or half read, or if a transaction did not end: the work that
+    follows would be a part of that transaction, and would never be committed.
+    """
+    _current.tenant_id = before.tenant_id
+    own = django_connection
+    if own.connection is None or position() == before:
+        return
+    own.connection.close()  # so that no pool hands it out again
+    own.in_atomic_block, own.closed_in_transaction = before.in_block, False
+    del own.atomic_blocks[before.blocks :], own.savepoint_ids[before.savepoints :]
+    own.close()
 
 
 class TenantCursor(Cursor[Any]):

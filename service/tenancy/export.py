@@ -11,15 +11,16 @@ exported as it was read.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import ForeignKey
 
-from service.tenancy import access, limits
+from service.platform import valid_json
+from service.tenancy import access, audit, limits
 from service.tenancy.models import Tenant, TenantOwned
 from service.tenancy.principal import Principal
 from service.tenancy.protection import tables
@@ -32,7 +33,17 @@ _SECRET = ("digest", "secret")
 
 
 def lines(principal: Principal, tenant: Tenant) -> Iterator[bytes]:
-    """Yield the lines of the principal's tenant in parts."""
+    """Return an iterator over the lines of a tenant in parts. Its audit trail has an entry before the first one.
+
+    `principal` is who exports, an administrator of the tenant or an operator.
+    """
+    here = replace(principal, tenant_id=tenant.pk)
+    with access.work(here):
+        audit.record(here, "tenant.export", f"tenant/{tenant.slug}")
+    return _lines(here, tenant)
+
+
+def _lines(principal: Principal, tenant: Tenant) -> Iterator[bytes]:
     own = {name: getattr(tenant, name) for name in limits.NAMES}
     yield _line(
         {
@@ -91,7 +102,7 @@ def _pages(principal: Principal, model: type[TenantOwned]) -> Iterator[list[dict
 
 
 def _line(content: dict[str, object]) -> bytes:
-    return json.dumps(content, default=_plain, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return valid_json.dumps(content, default=_plain, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _plain(value: object) -> object:

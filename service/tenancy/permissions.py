@@ -44,6 +44,7 @@ class Action(StrEnum):
     TENANT_MANAGE = "tenant.manage"
     NOTICE_READ = "notice.read"
     NOTICE_CONFIGURE = "notice.configure"
+    LIVE_APPROVE = "live.approve"
 
 
 _V, _M, _A, _O, _G = Role.VIEWER, Role.MEMBER, Role.ADMIN, Role.OPERATOR, Role.AGENT
@@ -66,7 +67,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.COMPONENT_WRITE: (_M, _A, _O),  # write a component's file, which an administrator may then install
         Action.AGENT_ENROL: (_A, _O),  # give a machine a credential, take it back
         Action.MATCH_READ: (_V, _M, _A, _O, _G),  # the record that a job resembles most; it changes nothing
-        Action.MATCH_REPORT: (_A, _O, _G),  # how jobs ended, which may withdraw records
+        Action.MATCH_REPORT: (_A, _O, _G),  # places of jobs in pairs, and how jobs ended, which may withdraw records
         Action.RECORD_READ: (_V, _M, _A, _O),  # records, reported jobs, settings, quality of the matching
         Action.RECORD_CHANGE: (_M, _A, _O),  # withdraw and restore records
         Action.RECORD_APPROVE: (_A, _O),  # give other people's jobs settings whose gain holds under conditions
@@ -80,6 +81,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.TENANT_EXPORT: (_A, _O),
         Action.NOTICE_READ: (_V, _M, _A, _O),  # notices of the tenant, and which of them one has read
         Action.NOTICE_CONFIGURE: (_A, _O),  # channels (webhooks, mail) and the log of their deliveries
+        Action.LIVE_APPROVE: (_A, _O),  # approve and decline plans of live trials
         Action.TENANT_MANAGE: (_O,),  # list, create, disable, limit, delete
     }.items()
 }

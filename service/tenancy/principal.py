@@ -45,7 +45,8 @@ class Principal:
 
     `actor` is who it is, `credential` by which means that is known (`session`, `token:trm_ab12`) and `address` from
     where the call came: the audit trail shows all three. `study` is the name of the only study that an API token is
-    good for; None stands for all of them. `subject` is the identity provider's identifier of the person, if it has one.
+    good for; None stands for all of them. `study_uid` is the identity of the only study that the present call may reach
+    by a name; empty: any. `subject` is the identity provider's identifier of the person, if it has one.
     """
 
     tenant_id: int
@@ -53,6 +54,7 @@ class Principal:
     role: Role
     scopes: frozenset[Scope] = ALL_SCOPES
     study: str | None = None
+    study_uid: str = ""
     credential: str = ""
     address: str = ""
     subject: str = ""

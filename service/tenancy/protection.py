@@ -16,6 +16,7 @@ from django.core.checks import CheckMessage, Error
 from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections, transaction
 from psycopg import sql
 
+from service.tenancy import limits
 from service.tenancy.cursor import SETTING
 from service.tenancy.models import AuditEntry, TenantOwned
 
@@ -40,7 +41,9 @@ _ACROSS = [
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA across TO {role}",
 ]
 # Tables that belong to no tenant.
-_COMMON = {"tenancy_tenant": "SELECT, INSERT, UPDATE", "django_migrations": "SELECT"}
+_COMMON = {"tenancy_tenant": "INSERT, SELECT", "django_migrations": "SELECT"}
+# Their columns that the service's role may change. A tenant's number and slug stay: rows and tokens name them.
+_CHANGED = {"tenancy_tenant": sorted(("name", "disabled_at", "served_at", *limits.NAMES))}
 
 _STATE = """
 SELECT relation.relname,
@@ -52,7 +55,11 @@ SELECT relation.relname,
     ) AS lines),
     (SELECT array_agg(granted.privilege_type ORDER BY granted.privilege_type)
         FROM aclexplode(relation.relacl) AS granted JOIN pg_roles AS role ON role.oid = granted.grantee
-        WHERE role.rolname = %s)
+        WHERE role.rolname = %s),
+    (SELECT array_agg(concat_ws(' ', granted.privilege_type, attribute.attname) ORDER BY attribute.attname)
+        FROM pg_attribute AS attribute, aclexplode(attribute.attacl) AS granted
+        JOIN pg_roles AS role ON role.oid = granted.grantee
+        WHERE attribute.attrelid = relation.oid AND NOT attribute.attisdropped AND role.rolname = %s)
 FROM pg_class AS relation
 WHERE relation.relkind IN ('r', 'p') AND relation.relnamespace = 'public'::regnamespace
     AND (relation.relname = ANY(%s) OR EXISTS (SELECT FROM pg_attribute AS attribute
@@ -110,19 +117,24 @@ def protect(using: str = DEFAULT_DB_ALIAS) -> None:
     role = sql.Identifier(settings.TRIMTAB_SERVICE_ROLE)
     grants = {**_COMMON, AuditEntry._meta.db_table: _KEPT}
     with connections[using].cursor() as cursor:
-        cursor.execute(_STATE, [settings.TRIMTAB_SERVICE_ROLE, list(_COMMON)])
-        for table, protected, privileges in cursor.fetchall():
-            granted = grants.get(table, _ALL)
+        service = settings.TRIMTAB_SERVICE_ROLE
+        cursor.execute(_STATE, [service, service, list(_COMMON)])
+        for table, protected, privileges, of_columns in cursor.fetchall():
+            granted, changed = grants.get(table, _ALL), _CHANGED.get(table, [])
             statements = [] if table in _COMMON or protected == _PROTECTED else _PROTECT
-            if privileges != sorted(granted.split(", ")):
+            expected = (sorted(granted.split(", ")), [f"UPDATE {name}" for name in changed])
+            if (privileges, of_columns or []) != expected:
                 statements = [
                     *statements,
-                    "REVOKE ALL ON {table} FROM {role}",
+                    "REVOKE ALL ON {table} FROM {role}",  # and on its columns
                     f"GRANT {granted} ON {{table}} TO {{role}}",
+                    *(["GRANT UPDATE ({columns}) ON {table} TO {role}"] if changed else []),
                 ]
+            columns = sql.SQL(", ").join(map(sql.Identifier, changed))
             with transaction.atomic(using):
                 for text in statements:
-                    cursor.execute(sql.SQL(text).format(table=sql.Identifier(table), role=role))
+                    words = sql.SQL(text).format(table=sql.Identifier(table), role=role, columns=columns)
+                    cursor.execute(words)
         for text in _ACROSS:
             cursor.execute(sql.SQL(text).format(role=role))
         # A temporary table could stand in for one of the service's.
@@ -157,6 +169,21 @@ def _table_faults(role: str, table: str, row: Sequence[Any]) -> Iterator[str]:
         yield f"The role {role!r} owns the table {table!r}."
     if (policies or []) != [f"tenant * {_OWN} {_OWN}"]:
         yield f"The policies of the table {table!r} let the role {role!r} see other rows than its tenant's: {policies}."
+
+
+def large_objects(using: str = DEFAULT_DB_ALIAS) -> list[str]:
+    """Return the functions by which the role of this connection may store large objects, which belong to no tenant.
+
+    Only a superuser can take them away: the set-up of the database does.
+    """
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
+            " AND (proname LIKE 'lo\\_%%' OR proname IN ('loread', 'lowrite'))"
+            " AND has_function_privilege(current_user, oid, 'EXECUTE') ORDER BY 1",
+            [],
+        )
+        return [name for (name,) in cursor.fetchall()]
 
 
 def check(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:

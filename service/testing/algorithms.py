@@ -11,6 +11,7 @@ They need pytest and Hypothesis (the extra `testing`).
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -35,6 +36,7 @@ from service.core.space import (
     FloatParameter,
     IntParameter,
     OrdinalParameter,
+    Parameter,
     Scalar,
     Space,
 )
@@ -58,6 +60,10 @@ MIXED = Problem.build(
     ),
     [SECONDS],
 )
+# The same as a program has them that chooses its parameters while it runs.
+OPTIONAL = Problem.build(
+    Space(tuple(replace(one, optional=True) for one in MIXED.space.parameters), MIXED.space.constraints), [SECONDS]
+)
 # Nine configurations, of which constraints leave seven.
 SMALL = Problem.build(
     Space.build(
@@ -71,6 +77,33 @@ SMALL = Problem.build(
     [SECONDS],
     noisy=False,
 )
+
+
+def _scarce(parameters: Sequence[Parameter], *constraints: str) -> Problem:
+    return Problem.build(Space.build(parameters, constraints), [SECONDS], noisy=False)
+
+
+# Spaces of kernels, process grids and budgets, of which random draws hit almost nothing.
+SCARCE: Mapping[str, Problem] = {
+    "product": _scarce([IntParameter("a", 1, 4096), IntParameter("b", 1, 4096)], "a * b == 4096"),
+    "grid": _scarce([IntParameter(name, 1, 512) for name in ("px", "py", "pz")], "px * py * pz == 512"),
+    "order": _scarce([IntParameter(f"x{n}", 200, 8000) for n in range(8)], " <= ".join(f"x{n}" for n in range(8))),
+    "divisors": _scarce(
+        [IntParameter("LS", 1, 4096), IntParameter("WPT", 1, 4096)], "4096 % LS == 0", "(4096 // LS) % WPT == 0"
+    ),
+    "budget": _scarce(
+        [FloatParameter(f"x{n}", 0, 1) for n in range(10)], " + ".join(f"x{n}" for n in range(10)) + " <= 1"
+    ),
+    "corner": _scarce([FloatParameter("x", 0, 1), FloatParameter("y", 0, 1)], "x + y <= 0.001"),
+    "ordered floats": _scarce(
+        [FloatParameter(f"x{n}", 0, 1) for n in range(8)], *(f"x{n} <= x{n + 1}" for n in range(7))
+    ),
+    "curve": _scarce(
+        [FloatParameter("x", 0, 1), FloatParameter("y", 0, 1), IntParameter("n", 1, 64)],
+        "x * x + y * y <= 1e-4",
+        "n * x <= 0.01",
+    ),
+}
 
 # Ranges that were narrowed and widened, choices that came and went.
 OTHER = replace(
@@ -105,6 +138,7 @@ CONCERNED: Mapping[str, Callable[[Entry], bool]] = {
     "name": lambda entry: True,
     "learner": lambda entry: entry.uses_history,
     "stateless": lambda entry: not entry.uses_history,
+    "once": lambda entry: entry.uses_history or entry.name in ("random", "sobol", "lhs"),
     "seeded": lambda entry: entry.name != "grid",
     "cheap": lambda entry: entry.cost == Cost.CHEAP,
     "costly": lambda entry: entry.cost == Cost.COSTLY,
@@ -201,6 +235,19 @@ class AlgorithmContract:
         batch = algorithm.suggest(3, cursor=12, pending=active(configurations_of(MIXED, 2, seed=5), first=20))
         check(MIXED, batch)
         assert len(batch.configurations) == 3
+
+    def test_learns_from_trials_that_lack_optional_parameters(self, name: str) -> None:
+        space = OPTIONAL.space
+        lacking = [
+            space.prune({key: value for key, value in one.items() if key != missing})
+            for one in configurations_of(OPTIONAL, 3, seed=5)
+            for missing in one
+        ]
+        algorithm = self.create(name, OPTIONAL)
+        algorithm.update(completed(lacking))
+        batch = algorithm.suggest(3, cursor=len(lacking), pending=active([{"block": 4}, {}], first=90))
+        check(OPTIONAL, batch)
+        assert [one.keys() for one in batch.configurations] == [{*space.active(one)} for one in batch.configurations]
 
     def test_takes_replicates_and_trials_of_any_origin(self, name: str) -> None:
         algorithm = self.create(name, MIXED)
@@ -351,7 +398,7 @@ class AlgorithmContract:
             TrialRecord(
                 one.number, one.configuration, one.state, {**one.metrics, "rate": float(one.number)}, one.revision
             )
-            for one in completed(configurations_of(problem, 6))
+            for one in completed(configurations_of(problem, 4))
         ]
         algorithm.update(trials)
         check(problem, batch := algorithm.suggest(2, cursor=0))
@@ -375,10 +422,10 @@ class AlgorithmContract:
         algorithm.load(state)  # type: ignore[arg-type]
         check(SMALL, algorithm.suggest(1, cursor=0))
 
-    def test_noiseless_study_goes_through_a_finite_space_once(self, learner: str) -> None:
+    def test_noiseless_study_goes_through_a_finite_space_once(self, once: str) -> None:
         everything = SMALL.space.enumerate(100)
         assert everything is not None
-        algorithm = self.create(learner, SMALL)
+        algorithm = self.create(once, SMALL)
         found: list[Configuration] = [everything[2]]  # one that the user brought along
         algorithm.update(completed(found))
         cursor = 0
@@ -394,10 +441,52 @@ class AlgorithmContract:
         nothing_left = algorithm.suggest(1, cursor=cursor)
         assert (nothing_left.configurations, nothing_left.exhausted) == ((), True)
 
-    def test_pending_trials_are_not_suggested_again(self, learner: str) -> None:
+    def test_infeasible_trials_count_as_measured(self, once: str) -> None:
+        problem = Problem.build(Space.build([IntParameter("n", 1, 4)]), [SECONDS], noisy=False)
+        algorithm = self.create(once, problem)
+        found: list[Scalar] = []
+        cursor = 0
+        while not (batch := algorithm.suggest(1, cursor=cursor)).exhausted:
+            cursor = batch.cursor
+            found += [one["n"] for one in batch.configurations]
+            trials = [TrialRecord(len(found), batch.configurations[0], TrialState.INFEASIBLE, {}, len(found))]
+            algorithm.update(trials)
+            assert len(found) <= 4
+        assert sorted(map(str, found)) == ["1", "2", "3", "4"]
+
+    @pytest.mark.parametrize("problem", [SCARCE[name] for name in SCARCE], ids=list(SCARCE))
+    def test_few_feasible_configurations_are_found(self, once: str, problem: Problem) -> None:
+        algorithm = self.create(once, problem)
+        started = time.thread_time()
+        batch = algorithm.suggest(4, cursor=0)
+        check(problem, batch)
+        algorithm.update(completed(batch.configurations))
+        further = algorithm.suggest(6, cursor=batch.cursor)
+        check(problem, further)
+        found = [problem.space.key(one) for one in (*batch.configurations, *further.configurations)]
+        # A grid of a continuum may have fewer feasible points.
+        assert len(set(found)) == len(found) == 10 or once in ("grid", "factorial", "fractional")
+        # Seconds at most; the bound is for a machine that is busy.
+        assert time.thread_time() - started < 120
+
+    def test_few_feasible_configurations_are_exhausted(self, once: str) -> None:
+        problem = SCARCE["product"]
+        algorithm = self.create(once, problem)
+        found: list[Configuration] = []
+        cursor = 0
+        for count in (5, 20):
+            batch = algorithm.suggest(count, cursor=cursor)
+            check(problem, batch)
+            cursor = batch.cursor
+            algorithm.update(completed(batch.configurations, first=len(found) + 1))
+            found += batch.configurations
+        assert batch.exhausted
+        assert len({problem.space.key(one) for one in found}) == len(found) == 13
+
+    def test_pending_trials_are_not_suggested_again(self, once: str) -> None:
         everything = SMALL.space.enumerate(100)
         assert everything is not None
-        algorithm = self.create(learner, SMALL)
+        algorithm = self.create(once, SMALL)
         pending: list[TrialRecord] = []
         cursor = 0
         while len(pending) < len(everything):
@@ -407,8 +496,8 @@ class AlgorithmContract:
         assert sorted(repr(trial.configuration) for trial in pending) == sorted(map(repr, everything))
         assert algorithm.suggest(1, cursor=cursor, pending=pending).exhausted
 
-    def test_part_of_a_space_is_exhausted_by_itself(self, learner: str) -> None:
-        algorithm = self.create(learner, SMALL)
+    def test_part_of_a_space_is_exhausted_by_itself(self, once: str) -> None:
+        algorithm = self.create(once, SMALL)
         part = algorithm.suggest(10, cursor=0, fixed={"pages": 1})
         assert part.exhausted
         assert sorted(repr(one) for one in part.configurations) == sorted(
@@ -436,7 +525,7 @@ class AlgorithmContract:
         assert cursor == whole.cursor
 
     def test_sequence_never_ends(self, stateless: str) -> None:
-        batch = self.create(stateless, SMALL).suggest(50, cursor=10**7)
+        batch = self.create(stateless, replace(SMALL, noisy=True)).suggest(50, cursor=10**7)
         check(SMALL, batch)
         assert len(batch.configurations) == 50
         assert not batch.exhausted
@@ -462,7 +551,7 @@ class AlgorithmContract:
 
     def test_goes_on_in_a_space_of_other_ranges(self, name: str) -> None:
         algorithm = self.create(name, MIXED)
-        trials = completed(configurations_of(MIXED, 60, seed=99))
+        trials = completed(configurations_of(MIXED, 150, seed=99))
         algorithm.update(trials[:20])
         cursor = algorithm.suggest(2, cursor=0).cursor
         other = self.create(name, OTHER, seed=1)
@@ -471,7 +560,7 @@ class AlgorithmContract:
         reported = carried_over(OTHER, trials)
         assert 3 < len(reported) < 30
         other.update(reported)
-        pending = active(configurations_of(OTHER, 2, seed=5), first=70)
+        pending = active(configurations_of(OTHER, 2, seed=5), first=160)
         for start in (0, cursor):
             check(OTHER, batch := other.suggest(2, cursor=start, pending=pending))
             assert len(batch.configurations) == 2

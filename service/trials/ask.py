@@ -73,7 +73,7 @@ def ask(
         before = selectors.find_operation(principal, request_id) if request_id else None
         if before is None:
             raise
-        if before.study_name != study:
+        if before.study.name != study:
             raise Conflict(
                 "request_id_reused", f"The request_id {request_id!r} belongs to another study. Use a new one."
             ) from None
@@ -131,7 +131,7 @@ def _ask(
     work.detail = {"client": client.name, "trials": operation.trial_numbers}
     if operation.state == OperationState.PENDING:
         messages.send_on_commit(operation.id)
-    return OperationDetail(operation, study.name, trials)
+    return OperationDetail(operation, study, trials)
 
 
 def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, fixed: Mapping[str, Scalar]) -> None:

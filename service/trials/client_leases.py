@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 from django.db.models import F
 from django.db.models.functions import Least, Now
@@ -81,20 +82,16 @@ def overdue() -> list[tuple[int, int, int]]:
 def expire(late: Sequence[tuple[int, int, int]]) -> None:
     """Give overdue trials to the next client, each in a separate transaction. A second call changes nothing."""
     for tenant_id, study_id, trial_id in late:
-        principal = Principal.system(tenant_id)
-        with (
-            isolated(tenant_id, study_id),
-            suppress(Deleted),
-            changing(principal, study_id, "trial.expire") as work,
-        ):
-            trial = (
-                access.rows(Trial, principal)
-                .filter(pk=trial_id, state=TrialState.ACTIVE, leased_until__lt=work.time)
-                .first()
-            )
-            if trial is not None:
-                work.target = f"trial/{trial.number}"
-                tell.try_again(work, trial, _reason(work, trial))
+        isolated(partial(_expire, Principal.system(tenant_id), study_id, trial_id), tenant_id, study_id)
+
+
+def _expire(principal: Principal, study_id: int, trial_id: int) -> None:
+    with suppress(Deleted), changing(principal, study_id, "trial.expire") as work:
+        late = access.rows(Trial, principal).filter(pk=trial_id, state=TrialState.ACTIVE, leased_until__lt=work.time)
+        trial = late.first()
+        if trial is not None:
+            work.target = f"trial/{trial.number}"
+            tell.try_again(work, trial, _reason(work, trial))
 
 
 def _reason(work: Work, trial: Trial) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from service.algorithms.start import default_first
 from service.core.context import context_words
 from service.core.lifecycle import StudyState, TrialState
+from service.core.metrics import limited
 from service.core.reasons import Reason
 from service.core.space import Configuration
 from service.policies import drift
@@ -52,7 +53,7 @@ def _drifts(work: Work, configuration: Configuration) -> bool:
     known = access.rows(Trial, work.principal).filter(study_id=work.study.pk, key=key, state=TrialState.COMPLETED)
     latest = list(known.order_by("-revision", "-number").values_list("number", "metrics", "doubt")[:_MOST_VALUES])
     values = [
-        metrics[metric]
+        limited(metrics)[metric]
         for number, metrics, doubt in reversed(latest)
         if not doubt and not spec.is_stale(number, configuration)
     ]
@@ -75,7 +76,8 @@ def _note(work: Work, configuration: Configuration) -> None:
     work.revise()
     words = context_words(context)
     text = f"The system has changed with {words} before trial {study.next_number}: it is measured again."
-    study.explain(Reason(text, "drift", context=words, trial=study.next_number))
+    reason = Reason(text, "drift", context=words, trial=study.next_number)
+    study.explain(reason)
     work.action, work.target = "study.drift", ""
     work.detail = {**record.to_json(), "configuration": configuration}
     default = default_first(spec.problem.within(context).space)
@@ -83,4 +85,6 @@ def _note(work: Work, configuration: Configuration) -> None:
     if default is not None and default != configuration:
         again = [one for pair in zip([default] * AGAIN, again, strict=True) for one in pair]
     room = meter.room(work.principal, budget.allowed(work, len(again)))
-    actions.add_trials(work, again[:room], state=TrialState.REQUESTED, origin="replicate")
+    again = again[:room]
+    repeats = [reason] * len(again)
+    actions.add_trials(work, again, state=TrialState.REQUESTED, origin="replicate", repeats=repeats)

@@ -31,17 +31,19 @@ from service.studies.change import Snapshot, Work
 from service.studies.models import Operation, Study, Trial
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
-from service.trials import budget, messages, tuners
+from service.trials import budget, messages, rollouts, tuners
 from service.trials.grounds import Grounds, grounds_of, runs_of
 from service.trials.method import parse_check, runs_in_request, watches_results
 from service.tuner.contextual import ContextualTuner
 from service.tuner.elimination import State
 from service.tuner.recommendation import ContextTable, Found, ParetoSet, Recommendation
+from service.tuner.stable import without_unstable
 from service.tuner.suggestion import Suggestion
 from service.tuner.verdict import Level, Verdict, after_check, conclude, in_words
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
 EXHAUSTED = Reason("Every configuration of the space has been measured.", "exhausted")
+NOTHING_SAFE = Reason("Nothing new near the settings in force is safe enough.", "live_exhausted")
 _OVER = Reason("The search was over before it ran.", "search_over")
 _SPARED = Reason("The final check no longer needs it: its round is void, or enough was measured.", "not_needed")
 _NOTHING_MEASURED = Reason("Nothing was measured.", "nothing_measured")
@@ -79,11 +81,14 @@ def after_result(work: Work) -> None:
 
 
 def end_search(work: Work, reason: str, recommended: Found | None = None) -> None:
-    """End the search of a study; trials that run may still finish.
+    """End the search of a study; trials that run may still finish. A roll-out of kept settings goes on before its end.
 
     `recommended`: by a worker that has just looked at all results.
     """
     study = work.study
+    if study.rollout is not None:
+        rollouts.note_search_over(work, reason)
+        return
     if study.requested_count:
         actions.withdraw_trials(work, [TrialState.REQUESTED], _OVER)
     study.deadline = None
@@ -387,8 +392,14 @@ def _verdict_of(
         numbers[key].append(number)
     runs, default_runs = (numbers[key] for key in keys)
     verdict = conclude(problem, recommended, checked, len(runs), len(default_runs))
+    stability, assessed = work.spec.stability, None
+    if stability is not None:
+        with tuners.borrowed(work) as (learner, _):
+            assessed = learner.tuner.stability
+        assert assessed is not None
+        verdict = without_unstable(problem, assessed, stability, verdict)
     among = runs_of(work.principal, study, [*runs, *default_runs])
-    grounds = grounds_of(study, verdict.configuration, runs, default_runs, among)
+    grounds = grounds_of(study, verdict.configuration, runs, default_runs, among, assessed)
     return grounds.of(verdict), grounds
 
 

@@ -9,12 +9,14 @@ from functools import lru_cache
 from service.algorithms import registry
 from service.algorithms.base import Cost
 from service.core.errors import InvalidInput, JsonValue
+from service.core.stability import Stability
 from service.policies import stopping
 from service.policies.check import FinalCheck
+from service.studies.live_spec import Live
 from service.studies.models import Study
 from service.studies.specs import Choice, Policy, StudySpec, budget_of, spec_of
 from service.tuner.contextual import tuner_for
-from service.tuner.method import Method
+from service.tuner.method import LiveRules, Method
 from service.tuner.tuner import Tuner
 
 _REMEMBERED = 512
@@ -30,6 +32,8 @@ def completed(spec: StudySpec) -> StudySpec:
     if check is not None:
         check = parse_check(spec, check).to_json()
         expect_checkable(spec, check)
+    if spec.stability is not None:
+        expect_nodes(spec, spec.stability)
     method = method_of(spec).completed(spec.problem)
     if spec.problem.context:
         # Raises InvalidInput for an algorithm that cannot handle a context.
@@ -72,6 +76,21 @@ def expect_checkable(spec: StudySpec, check: Mapping[str, JsonValue]) -> None:
         raise InvalidInput("final_check", check, "null, or parameters with defaults that satisfy the constraints")
 
 
+def expect_nodes(spec: StudySpec, stability: Stability) -> None:
+    """Raise InvalidInput if the trials of a study cannot be spread over nodes and times as `stability` needs it."""
+    if spec.execution is not None and not spec.execution.placement.spread:
+        raise InvalidInput("execution.placement.spread", False, "true for a study with stability")
+    if stability.times is None:
+        return
+    if spec.execution is None:
+        allowed = "null for a study whose trials a script asks for, because they run at once"
+        raise InvalidInput("stability.times", stability.times, allowed)
+    longest = spec.budget.max_seconds
+    if longest is not None and stability.times >= longest:
+        allowed = f"less than the time of the budget, {longest:g} seconds"
+        raise InvalidInput("stability.times", stability.times, allowed)
+
+
 @lru_cache(_REMEMBERED)
 def method_of(spec: StudySpec) -> Method:
     """Return what a tuner is to do for a study. Raises InvalidInput (`stopping...`, `final_check...`)."""
@@ -90,8 +109,15 @@ def method_of(spec: StudySpec) -> Method:
         final_check=None if spec.final_check is None else parse_check(spec, spec.final_check),
         budget=spec.budget.max_trials,
         timed=spec.budget.is_timed,
+        stability=spec.stability,
         parallelism=1 if spec.execution is None else spec.execution.parallelism,
+        live=None if spec.live is None else _live_rules(spec.live),
     )
+
+
+def _live_rules(live: Live) -> LiveRules:
+    relative = [one for one in live.guards.values() if one.kind == "above_control"]
+    return LiveRules(step=live.step, ratios={one.metric: one.limit for one in relative})
 
 
 @lru_cache(_REMEMBERED)

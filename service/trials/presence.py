@@ -7,12 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection
 
 from service.logger import Logger
 from service.platform import predecessor
+from service.studies.isolated import isolated
 from service.tenancy import access, tenants
 
 # Seconds between two beats of a worker, and seconds without one after which it counts as gone.
@@ -58,8 +61,16 @@ def name() -> str:
 
 def overview() -> Overview:
     """Return the workers and all tenants' queues now. Only callers with `Action.TENANT_MANAGE` may see them."""
-    depths = [Depth(tenants.slug_of(tenant_id), *row) for tenant_id, *row in access.across("queue_depth")]
+    depths = []
+    for row in access.across("queue_depth"):
+        depth = isolated(partial(_depth, *row), row[0])  # the tenant may have been deleted just now
+        if depth is not None:
+            depths.append(depth)
     return Overview(workers(), sorted(depths, key=lambda one: -(one.oldest_seconds or 0.0)))
+
+
+def _depth(tenant_id: int, *row: Any) -> Depth:
+    return Depth(tenants.slug_of(tenant_id), *row)
 
 
 def oldest_seconds() -> float:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
+from django.conf import settings
+
 from service.algorithms.start import default_first
-from service.core.errors import Internal
+from service.core.errors import Internal, took_too_long
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Scalar
+from service.platform import deadlines
 from service.studies import actions
 from service.studies.change import Snapshot, Work
 from service.studies.models import Trial
 from service.tenancy import access
-from service.trials import ending, tuners
+from service.trials import ending, repeats, tuners
 from service.trials.method import bare_tuner, runs_in_request, uses_history
 from service.tuner.suggestion import Suggestion, Suggestions
 
 # The most configurations of earlier studies with which a study begins. They count against the budget, and replace as
 # many of the algorithm's own start design.
 MOST_EARLIER = 5
+# The algorithm's share of the seconds of CPU of a request. The rest is for what the request does with its answer.
+_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,9 @@ def supply(
             return Supply([], count, False)
         return Supply(add(work, ending.next_checks(work, count, fixed), into=into, client=client), 0, False)
     # With a context, the tuner suggests the default in each context.
+    # A live study never tries the default: it compares each candidate with the settings in force.
     done = study.default_done or bool(work.spec.problem.context) or study.closing is not None
+    done = done or work.spec.live is not None
     default = None if done else default_first(work.spec.space, fixed)
     first = [] if default is None else [Suggestion(default, "default")]
     wanted = count - len(first)
@@ -72,10 +80,18 @@ def supply(
 def add(work: Work, suggested: Sequence[Suggestion], *, into: TrialState, client: actions.Client) -> list[Trial]:
     """Make trials out of suggestions, in their order."""
     trials: list[Trial] = []
-    for origin, group in groupby(suggested, attrgetter("origin")):
+    for origin, group in groupby(repeats.explained(work, suggested), attrgetter("origin")):
         items = list(group)
-        configurations, rounds = [item.configuration for item in items], [item.round for item in items]
-        trials += actions.add_trials(work, configurations, state=into, origin=origin, client=client, rounds=rounds)
+        trials += actions.add_trials(
+            work,
+            [item.configuration for item in items],
+            state=into,
+            origin=origin,
+            client=client,
+            rounds=[item.round for item in items],
+            repeats=[item.reason for item in items],
+            planned=[item.planned for item in items],
+        )
     return trials
 
 
@@ -94,6 +110,18 @@ def _draw(
     """
     if count == 0:
         return [], False
+    try:
+        draw = partial(_drawn, work, count, first, fixed)
+        return access.limited(_SHARE * settings.TRIMTAB_REQUEST_CPU_SECONDS, draw)
+    except deadlines.Exceeded as error:
+        # The tuner without a history is shared, and may have been left between two steps.
+        bare_tuner.cache_clear()
+        raise took_too_long(error.seconds) from None
+
+
+def _drawn(
+    work: Work, count: int, first: Sequence[Suggestion], fixed: Mapping[str, Scalar]
+) -> tuple[Sequence[Suggestion], bool]:
     study = work.study
     if uses_history(study):
         with tuners.borrowed(work) as (learner, pending):
@@ -102,34 +130,11 @@ def _draw(
         _expect_some(work, answer)
         study.cursor = answer.cursor
         return answer.items, answer.exhausted
-    spec = work.spec
     # The study's lock keeps two threads from sharing it.
-    tuner = bare_tuner(spec)
-    # It knows only its own sequence: without this a configuration that was measured first would come a second time.
-    skip = _measured_first(work, first) if not spec.problem.noisy else set()
-    found: list[Suggestion] = []
-    cursor, exhausted = study.cursor, False
-    while len(found) < count and not exhausted:
-        answer = tuner.suggest(count - len(found), cursor=cursor, fixed=fixed)
-        _expect_some(work, answer)
-        found += [one for one in answer.items if spec.space.key(one.configuration) not in skip]
-        cursor, exhausted = answer.cursor, answer.exhausted
-    study.cursor = cursor
-    return found, exhausted
-
-
-def _measured_first(work: Work, first: Sequence[Suggestion]) -> set[str]:
-    """Return the keys of what comes before an algorithm's own sequence: the default, and what earlier studies gave."""
-    spec = work.spec
-    keys = {spec.space.key(spec.space.default())} if work.study.default_done or first else set()
-    if any(one.taken for one in spec.started_from):
-        # They are the study's first trials, except for the default.
-        rows = access.rows(Trial, work.principal).filter(
-            study_id=work.study.pk, number__lte=1 + MOST_EARLIER, origin="earlier"
-        )
-        inside = [spec.present(params) for params in rows.values_list("params", flat=True)]
-        keys |= {spec.space.key(one) for one in inside if one is not None}
-    return keys
+    answer = bare_tuner(work.spec).suggest(count, cursor=study.cursor, fixed=fixed)
+    _expect_some(work, answer)
+    study.cursor = answer.cursor
+    return answer.items, answer.exhausted
 
 
 def _expect_some(found: Snapshot, answer: Suggestions) -> None:

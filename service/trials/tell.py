@@ -11,14 +11,16 @@ from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
-from service.core.reasons import Reason, data_of, joined
+from service.core.metrics import checked
+from service.core.reasons import Reason, data_of, joined, stored
 from service.notices import notices
 from service.studies import actions, selectors
 from service.studies.change import Work, changing
 from service.studies.models import Measurement, Study, Trial
-from service.studies.specs import check_identifier
+from service.studies.specs import LONGEST_SECONDS, check_identifier
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tenancy.statements import Insert
 from service.trials import drifting, ending, tuners
 from service.trials.quotas import meter
 from service.trials.topup import top_up
@@ -28,21 +30,34 @@ from service.trials.topup import top_up
 MOST_ATTEMPTS = 3
 # The results of one call.
 MOST_RESULTS = 1000
+# The measurements of a trial that a user adds.
+MOST_READINGS = 1000
 # The metrics of one report, and the characters of a name.
 MOST_METRICS, LONGEST_METRIC = 1000, 200
 # For so many seconds a client keeps a trial about which it has reported after the end of its lease.
 _REGAINED_SECONDS = 60.0
 # A study on agents is paused after so many trials in a row with the same failure.
 MOST_SAME_FAILURES = 10
+_insert_measurements = Insert(Measurement)
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A trial after a report, and its study."""
+    """A trial after a report, and its study. `last`: the last measurement, if the trial goes on after a measurement."""
 
     study: Study
     trial: Trial
+    last: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The measurement at a step of a trial that a user adds. `elapsed_seconds`: the trial's running time by then."""
+
+    step: int
+    metrics: Mapping[str, object]
+    elapsed_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ class _Result:
 
 
 # The states of trials that a user adds.
-_ADDED = (TrialState.COMPLETED, TrialState.INFEASIBLE, TrialState.FAILED)
+_ADDED = (TrialState.COMPLETED, TrialState.INFEASIBLE, TrialState.FAILED, TrialState.PRUNED)
 
 
 def add_trial(
@@ -67,11 +82,13 @@ def add_trial(
     state: str = TrialState.COMPLETED,
     reason: str = "",
     request_id: str = "",
+    measurements: Sequence[Reading] = (),
 ) -> Reported:
     """Add a configuration that the user measured, or that did not work. It is not counted against the budget.
 
-    `state`: COMPLETED, or without metrics INFEASIBLE (the configuration cannot work) or FAILED (the machine's fault),
-    for a reason. A needed metric that is not finite makes a COMPLETED trial INFEASIBLE, as in `complete_trial`.
+    `state`: COMPLETED, or without metrics INFEASIBLE (the configuration cannot work), FAILED (the machine's fault) or
+    PRUNED (stopped early), for a reason. A needed metric that is not finite makes a COMPLETED trial INFEASIBLE, as in
+    `complete_trial`. The last one of the `measurements` is the bound of a PRUNED trial.
 
     Raises InvalidInput, NotFound, Conflict (`study_not_active`), ResourceExhausted (`quota_exceeded`).
     """
@@ -82,10 +99,12 @@ def add_trial(
         raise InvalidInput("reason", reason, "no reason for a COMPLETED trial")
     if state != TrialState.COMPLETED and metrics:
         raise InvalidInput("metrics", sorted(metrics), f"no metrics for a trial that is {state}")
+    _check_readings(measurements)
     try:
         meter.room_for_trials(principal, 1, active=False)
         with changing(principal, study, "trial.add") as work:
-            return Reported(work.study, _add(work, params, metrics, TrialState(state), reason, request_id))
+            trial = _add(work, params, metrics, TrialState(state), reason, request_id, measurements)
+            return Reported(work.study, trial)
     except (IntegrityError, Conflict, ResourceExhausted):
         # A request that is sent twice gets the first answer, even if the first used up the quota.
         before = selectors.find_trial(principal, study, request_id)
@@ -101,12 +120,18 @@ def _add(
     state: TrialState,
     reason: str,
     request_id: str,
+    readings: Sequence[Reading],
 ) -> Trial:
     study, space = work.study, work.spec.space
     if study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
         raise Conflict("study_not_active", f"Study {study.name!r} is {study.state}: it takes no more trials.")
     configuration = space.validate(params)
-    result = _result(work, metrics) if state == TrialState.COMPLETED else _Result(state, None, reason)
+    measured = [_measured(one.metrics, f"measurements[{place}].metrics") for place, one in enumerate(readings)]
+    if state == TrialState.COMPLETED:
+        result = _result(work, metrics)
+    else:
+        bound = measured[-1] if state == TrialState.PRUNED and measured else None
+        result = _Result(state, bound, reason)
     completed = result.state == TrialState.COMPLETED
     (trial,) = actions.add_trials(
         work,
@@ -117,11 +142,45 @@ def _add(
         reason=result.reason,
         request_id=request_id or None,
     )
+    if readings:
+        # Only the database knows the key of the new row.
+        stored = actions.get_trial(work, trial.number)
+        _insert_measurements(
+            work.principal,
+            [
+                _measurement(work, stored, one.step, values, one.elapsed_seconds)
+                for one, values in zip(readings, measured, strict=True)
+            ],
+        )
     study.added_count += 1
     study.default_done |= completed and space.has_explicit_default and configuration == space.default()
     work.target = f"trial/{trial.number}"
     drifting.look(work, [trial])
     return trial
+
+
+def replace_params(principal: Principal, study: str, number: int, *, params: Mapping[str, object]) -> Reported:
+    """Replace the configuration of an ACTIVE trial by the one that its client really measures.
+
+    A program that chooses its parameters while it runs needs only some of the suggested values, or other ones. The same
+    call again changes nothing. Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`,
+    `trial_runs_on_agent`, `trial_of_check`).
+    """
+    with changing(principal, study, "trial.replace_params", trial=number) as work:
+        trial = actions.get_trial(work, number)
+        configuration = work.spec.space.validate(params)
+        if actions.configuration_key(work.study, configuration) != trial.key:
+            _regain(work, trial)
+            _expect_active(work.study, trial)
+            _expect_client(work.study, trial)
+            if trial.origin == "check":
+                raise Conflict(
+                    "trial_of_check",
+                    f"Trial {number} of study {study!r} belongs to its final check, which compares configurations."
+                    " Measure exactly its params, or stop it.",
+                )
+            actions.replace_configuration(work, trial, configuration)
+        return Reported(work.study, trial)
 
 
 def report_measurement(
@@ -144,7 +203,10 @@ def report_measurement(
         _regain(work, trial)
         if measure(work, trial, step, metrics, elapsed_seconds):
             prune(work, trial, elapsed_seconds)
-        return Reported(work.study, trial)
+        if trial.state != TrialState.ACTIVE:
+            return Reported(work.study, trial)
+        last = access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("-step").first()
+        return Reported(work.study, trial, last.metrics if last else None)
 
 
 def complete_trial(principal: Principal, study: str, number: int, *, metrics: Mapping[str, object]) -> Reported:
@@ -256,9 +318,17 @@ def stop_trial(principal: Principal, study: str, number: int, *, reason: str = "
         if trial.state != TrialState.PRUNED:
             _expect_unfinished(work.study, trial)
             work.stops_trials = trial.state == TrialState.ACTIVE
+            _note_stopped_check(work, trial)
             last = access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("-step").first()
             finish(work, trial, TrialState.PRUNED, metrics=last.metrics if last else None, reason=reason)
         return Reported(work.study, trial)
+
+
+def _note_stopped_check(work: Work, trial: Trial) -> None:
+    """Count a run of a final check that a person stops, having perhaps seen its measurements, for its record."""
+    study = work.study
+    if trial.origin == "check" and study.final_check is not None:
+        study.final_check = {**study.final_check, "stopped": study.final_check.get("stopped", 0) + 1}
 
 
 def finish(
@@ -349,14 +419,30 @@ def try_again(work: Work, trial: Trial, reason: str, *, counted: bool = True) ->
     actions.step_trial(work, trial, TrialState.REQUESTED, reason=reason)
 
 
+def refuse(work: Work, trial: Trial, reason: str) -> None:
+    """Put an ACTIVE trial back that an agent's policy refuses, or end it as FAILED once its attempts are used up.
+
+    No program has run, so that the trial does not count against the study's budget.
+    """
+    study = work.study
+    if trial.attempt < MOST_ATTEMPTS and study.state in (StudyState.ACTIVE, StudyState.PAUSED):
+        # Another agent may have another policy.
+        try_again(work, trial, reason)
+        return
+    study.added_count += 1
+    finish(work, trial, TrialState.FAILED, reason=reason)
+    measured = access.rows(Trial, work.principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
+    if study.state == StudyState.ACTIVE and not measured.exists():
+        kind = _kind(reason)
+        text = f"The policy of an agent refuses the jobs: {kind} Change the policy or the study, and resume the study."
+        cause = data_of(reason, stored(reason))
+        actions.step_study(work, StudyState.PAUSED, Reason(text, "policy_refuses", reason=kind, cause=cause))
+        notices.study_failed(work)
+
+
 def measure(work: Work, trial: Trial, step: int, metrics: Mapping[str, object], elapsed_seconds: float | None) -> bool:
     """Keep a measurement of an ACTIVE trial. Return False when the same one is there already."""
-    if step < 0 or step >= 2**63:
-        raise InvalidInput("step", step, "0 or more")
-    if elapsed_seconds is not None and not (math.isfinite(elapsed_seconds) and elapsed_seconds >= 0):
-        raise InvalidInput("elapsed_seconds", elapsed_seconds, "a finite number of seconds, 0 or more")
-    if not metrics:
-        raise InvalidInput("metrics", dict(metrics), "at least one metric")
+    _check_reading(Reading(step, metrics, elapsed_seconds))
     measured = _measured(metrics)
     before = access.rows(Measurement, work.principal).filter(trial_id=trial.pk, step=step).first()
     if before is not None:
@@ -369,18 +455,39 @@ def measure(work: Work, trial: Trial, step: int, metrics: Mapping[str, object], 
             reported=before.metrics,
         )
     _expect_active(work.study, trial)
-    access.add(
-        work.principal,
-        Measurement(
-            trial=trial,
-            step=step,
-            metrics=measured,
-            elapsed_seconds=elapsed_seconds,
-            created_at=work.time,
-        ),
-    )
+    access.add(work.principal, _measurement(work, trial, step, measured, elapsed_seconds))
     actions.touch_trial(work, trial)
     return True
+
+
+def _measurement(
+    work: Work, trial: Trial, step: int, metrics: Mapping[str, float], elapsed_seconds: float | None
+) -> Measurement:
+    return Measurement(
+        trial=trial, step=step, metrics=dict(metrics), elapsed_seconds=elapsed_seconds, created_at=work.time
+    )
+
+
+def _check_readings(readings: Sequence[Reading]) -> None:
+    """Raise InvalidInput unless there are at most MOST_READINGS, in the order of their steps, each step once."""
+    if len(readings) > MOST_READINGS:
+        raise InvalidInput("measurements", f"{len(readings)} measurements", f"at most {MOST_READINGS}")
+    for place, one in enumerate(readings):
+        _check_reading(one, f"measurements[{place}].")
+        if place and one.step <= readings[place - 1].step:
+            allowed = f"a step above {readings[place - 1].step}, because measurements are in the order of their steps"
+            raise InvalidInput(f"measurements[{place}].step", one.step, allowed)
+
+
+def _check_reading(given: Reading, above: str = "") -> None:
+    """Raise InvalidInput, whose field begins with `above`, for a wrong step or time, or without any metric."""
+    if given.step < 0 or given.step >= 2**63:
+        raise InvalidInput(f"{above}step", given.step, "0 or more")
+    seconds = given.elapsed_seconds
+    if seconds is not None and not 0 <= seconds <= LONGEST_SECONDS:
+        raise InvalidInput(f"{above}elapsed_seconds", seconds, f"a number of seconds from 0 to {LONGEST_SECONDS:g}")
+    if not given.metrics:
+        raise InvalidInput(f"{above}metrics", dict(given.metrics), "at least one metric")
 
 
 def check_metrics(work: Work, metrics: Mapping[str, object], field: str = "metrics") -> dict[str, float]:
@@ -401,25 +508,13 @@ def _check_needed(work: Work, metrics: Mapping[str, object], field: str) -> None
 
 
 def _measured(metrics: Mapping[str, object], field: str = "metrics") -> dict[str, float]:
-    """Return metrics as finite numbers. Raises InvalidInput."""
+    """Return metrics as numbers within the bound of `core/metrics.py`. Raises InvalidInput."""
     if len(metrics) > MOST_METRICS:
         raise InvalidInput(field, f"{len(metrics)} metrics", f"at most {MOST_METRICS}")
     for name in metrics:
         if len(name) > LONGEST_METRIC:
             raise InvalidInput(field, name, f"names of at most {LONGEST_METRIC} characters")
-    return {name: _finite(f"{field}.{name}", value) for name, value in metrics.items()}
-
-
-def _finite(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(field, value, "a finite number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise InvalidInput(field, value, "a finite number")
-    return number
+    return {name: checked(f"{field}.{name}", value) for name, value in metrics.items()}
 
 
 def _regain(work: Work, trial: Trial) -> None:

@@ -15,7 +15,7 @@ from service.studies.models import Operation, Study
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.trials import budget, ending, messages
+from service.trials import budget, ending, messages, rollouts
 from service.trials.quotas import meter
 from service.trials.supply import supply
 
@@ -31,6 +31,7 @@ def top_up(work: Work) -> None:
     the search when its space holds no more and every trial is done. Does nothing for ask/tell studies.
     """
     study, principal = work.study, work.principal
+    rollouts.add_due(work)
     wanted = deficit(work)
     count = meter.room(principal, wanted) if wanted > 0 else 0
     _note_room(study, count < wanted and study.open_count + count < (study.parallelism or 0))
@@ -49,9 +50,10 @@ def top_up(work: Work) -> None:
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
             messages.send_on_commit(operation.id)
     if _is_exhausted(study):
-        ending.end_search(work, ending.EXHAUSTED)
-        # The final check's trials, if there is one.
-        top_up(work)
+        ending.end_search(work, ending.EXHAUSTED if work.spec.live is None else ending.NOTHING_SAFE)
+        if study.rollout is None:
+            # The final check's trials, if there is one.
+            top_up(work)
 
 
 def pause_for(work: Work, error: Exception | str) -> None:
@@ -73,6 +75,9 @@ def deficit(found: Snapshot) -> int:
     if study.parallelism is None or (study.exhausted and study.final_check is None):
         return 0
     wanted = study.parallelism + 1 if study.final_check is None else ending.trials_at_once(found)
+    if found.spec.live is not None:
+        # The next candidate follows from what the last one has found.
+        wanted = 1
     return budget.allowed(found, max(0, wanted - study.open_count))
 
 

@@ -21,6 +21,8 @@ from django.db.models import Q
 
 from service.core.interference import Interference
 from service.core.lifecycle import TrialState
+from service.core.live_results import LiveOutcome
+from service.core.metrics import limited
 from service.core.reasons import Reason, joined, restored, stored
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
@@ -139,7 +141,7 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
             number=trial.number,
             configuration=trial.params,
             state=TrialState(trial.state),
-            metrics=trial.metrics or {},
+            metrics=limited(trial.metrics or {}),
             revision=trial.revision,
             seconds=_seconds(trial),
             origin=trial.origin,
@@ -150,6 +152,7 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
             agent=trial.agent or trial.client_id,
             node=trial.node,
             reason=trial.reason.partition("\n")[0],
+            live=None if trial.live is None else LiveOutcome.from_json(trial.live),
         )
         for trial in trials
     ]
@@ -233,7 +236,7 @@ def _steps(principal: Principal, study: Study, trials: Sequence[Trial]) -> Mappi
     rows = access.rows(Measurement, principal).filter(trial_id__in=numbers).order_by("step")
     for trial_id, step, metrics, elapsed in rows.values_list("trial_id", "step", "metrics", "elapsed_seconds"):
         if metric in metrics:
-            steps.setdefault(numbers[trial_id], []).append(Step(step, metrics[metric], elapsed))
+            steps.setdefault(numbers[trial_id], []).append(Step(step, limited(metrics)[metric], elapsed))
     return steps
 
 

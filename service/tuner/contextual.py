@@ -24,6 +24,7 @@ from service.policies.check import FinalCheck
 from service.policies.check_rounds import open_rounds
 from service.policies.pruning import Running, Step
 from service.tuner.cheaper import Cheaper
+from service.tuner.live_tuner import LiveTuner
 from service.tuner.method import Method
 from service.tuner.recommendation import ContextTable, Recommendation
 from service.tuner.suggestion import Closing, Suggestion, Suggestions
@@ -37,6 +38,8 @@ LEARNING = ("gp",)
 
 def tuner_for(problem: Problem, method: Method) -> Tuner:
     """Return the tuner that suits a problem. Raises InvalidInput as `Method.completed` and ContextualTuner do."""
+    if method.live is not None:
+        return LiveTuner(problem, method)
     return ContextualTuner(problem, method) if problem.context else Tuner(problem, method)
 
 
@@ -242,7 +245,7 @@ class ContextualTuner(Tuner):
                 return Suggestion(default, "default"), cursor
             again = part.again(mine, fixed)
             if again is not None:
-                return Suggestion(again, "replicate"), cursor
+                return Suggestion(again, "replicate", reason=part.repeat_reason), cursor
             if self.closing is None and self._cheaper and not is_given:
                 cheaper = self._cheaper[context_key(context)].plus(waiting)
                 return self._next_with_cheaper(cheaper, cursor, waiting, fixed)

@@ -237,7 +237,7 @@ class Elimination:
 
     def _compared(self, state: State, keep: Kept) -> Smallest | None:
         rounds = self._rounds(state, keep, self.finished)
-        pair = Pair.of(rounds, 1)
+        pair = Pair.of(rounds, 1, self.policy.level)
         change = pair.compare(0, self.policy.level)
         if change is None or not mostly_acceptable(sum(run.broken for run in pair.after), len(pair.after)):
             return None

@@ -26,6 +26,7 @@ from service.core import estimates
 from service.core.encoding import Encoding, FloatArray
 from service.core.estimates import Estimate
 from service.core.parameters import Scalar
+from service.core.penalties import shown_cap_of
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.prospects import Prospect
@@ -125,9 +126,9 @@ class Dependence:
 class Insight:
     """The insight into a problem. `objectives`: those with enough different results.
 
-    `correlations`: Pearson's, with a row for each objective; None with too few results or if an objective is constant.
-    `prospects`: the probabilities of gains over the default; empty with several objectives, outcome constraints or a
-    context, and without a measurement of the default.
+    Configurations with penalties do not count. `correlations`: Pearson's, with a row for each objective; None with too
+    few results or if an objective is constant. `prospects`: the probabilities of gains over the default; empty with
+    several objectives, outcome constraints or a context, and without a measurement of the default.
     """
 
     objectives: Sequence[ObjectiveInsight]
@@ -152,13 +153,26 @@ def insight(
     found = estimates.aggregate(problem, trials)
     objectives = []
     for place, metric in enumerate(problem.metrics):
-        values = np.array([estimate.median[metric] for estimate in found])
-        if len(found) >= FEWEST and float(np.ptp(values)) > 0:
+        measured = _without_penalties(problem, found, metric)
+        values = np.array([estimate.median[metric] for estimate in measured])
+        if len(measured) >= FEWEST and float(np.ptp(values)) > 0:
             known = (sensitivities or {}).get(metric, {})
             its_own = (predict, best) if place == 0 else (None, None)
-            objectives.append(_of_objective(problem, metric, found, *its_own, known))
-    table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in found])
+            objectives.append(_of_objective(problem, metric, measured, *its_own, known))
+    kept = _without_penalties(problem, found, *problem.metrics)
+    table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in kept])
     return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table), prospects)
+
+
+def _without_penalties(problem: Problem, found: Sequence[Estimate], *metrics: str) -> Sequence[Estimate]:
+    """Return the estimates without a penalty in these metrics: its size would be all that a model explains."""
+    kept = np.ones(len(found), dtype=np.bool_)
+    for metric in metrics:
+        sign = float(problem.signs()[problem.metrics.index(metric)])
+        values = np.array([sign * one.median[metric] for one in found])
+        cap = shown_cap_of(values)
+        kept &= values <= (np.inf if cap is None else cap)
+    return [found[place] for place in np.flatnonzero(kept).tolist()]
 
 
 def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> tuple[Sensitivities, Sequence[Prospect]]:
@@ -428,5 +442,7 @@ def _dependences(problem: Problem, table: FloatArray) -> list[Dependence]:
         }
         middle = {problem.metrics[other]: float(table[:, other].mean()) for other in others}
         constant = float(table[:, place].mean()) - sum(slope * middle[name] for name, slope in slopes.items())
+        if not all(map(math.isfinite, [constant, *slopes.values()])):
+            continue  # the sizes of the objectives differ by more than a number can express
         found.append(Dependence(metric, constant, slopes, explained))
     return found

@@ -18,7 +18,8 @@ import numpy as np
 
 from service.core.encoding import FloatArray
 from service.core.estimates import median
-from service.core.penalties import HUGE, cap_of
+from service.core.metrics import LARGEST
+from service.core.penalties import cap_of
 from service.core.space import Configuration
 from service.policies.noise import MAD, Scale, replicate_deviation
 
@@ -166,7 +167,7 @@ def gain_of(default: float, value: float) -> float | None:
     if default == 0.0:
         return None
     size = abs(default)
-    return min(max(default / size - value / size, -HUGE), HUGE)
+    return min(max(default / size - value / size, -LARGEST), LARGEST)
 
 
 def gain_interval(
@@ -186,4 +187,4 @@ def gain_interval(
         size = abs(default_value)
         spread = math.hypot(best.deviation, default.deviation) / size
         low, high = (default_value / size - value / size + shift * spread for shift in shifts)
-    return max(low, -HUGE), min(high, HUGE)
+    return max(low, -LARGEST), min(high, LARGEST)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from service.core.space import Configuration
 
@@ -12,12 +14,15 @@ class Suggestion:
     """A configuration to measure.
 
     `origin`: "suggested" by the algorithm, "replicate" of a resampling policy, or "check". `round`: the one of the
-    final check.
+    final check. `reason`: why a configuration is measured again, for people. `planned`: what is expected of a live
+    trial, for people.
     """
 
     configuration: Configuration
     origin: str
     round: int | None = None
+    reason: str = ""
+    planned: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

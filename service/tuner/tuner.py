@@ -24,12 +24,14 @@ from service.core.problem import Problem
 from service.core.prospects import Prospect
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
+from service.core.stability import Stability
 from service.core.trial import TrialRecord
 from service.policies import members, noise, pruning, resampling
 from service.policies.check import CheckResult, FinalCheck
-from service.policies.check_interval import Pair
 from service.policies.check_rounds import Round, begun
 from service.policies.pruning import Running, Step
+from service.policies.stability import Assessment
+from service.policies.stages import Stages
 from service.policies.stopping import History, Progress
 from service.tuner.checking import rounds_of
 from service.tuner.elimination import Elimination
@@ -45,6 +47,7 @@ from service.tuner.recommendation import (
     pareto_set,
     samples_of,
 )
+from service.tuner.stable import counted, most_stable
 from service.tuner.suggestion import Closing, Suggestion, Suggestions
 from service.tuner.verdict import ParetoVerdict, conclude_pareto, member_of
 
@@ -83,7 +86,10 @@ class Tuner:
         start = self.method.start(problem)
         self.cost: Cost = entry.cost
         assert self.method.resampling is not None
-        self._resampling = resampling.create(
+        self._stages = None
+        if self.method.stability is not None:
+            self._stages = Stages(problem, self.method.stability, seed=method.seed, budget=method.budget, start=start)
+        self._resampling = self._stages or resampling.create(
             self.method.resampling,
             problem,
             seed=method.seed,
@@ -91,14 +97,16 @@ class Tuner:
             budget=method.budget,
             start=start,
         )
-        self._resamples = self.method.resampling != "none"
-        self.uses_history = entry.uses_history or self._resamples
+        self._resamples = self._stages is not None or self.method.resampling != "none"
+        # Without noise no configuration is suggested twice.
+        self.uses_history = entry.uses_history or self._resamples or not problem.noisy
         self._pruning = [
             pruning.create(name, problem, options=options, start=start) for name, options in self.method.pruning
         ]
         self.uses_measurements = any(pruning.describe(name).needs_measurements for name, _ in self.method.pruning)
         neighbours = float(str(self.method.estimator_options["neighbours"]))
-        self._aggregates = len(problem.objectives) == 1 and (self.method.estimator != "median" or neighbours > 0.0)
+        is_estimated = self.method.estimator != "median" or neighbours > 0.0 or self._stages is not None
+        self._aggregates = len(problem.objectives) == 1 and is_estimated
         self._finished: list[TrialRecord] = []
         self._history = History(problem)
         self._closing: Closing | None = None
@@ -156,13 +164,30 @@ class Tuner:
         waiting = list(pending)
         items: list[Suggestion] = []
         while len(items) < count and (again := self.again(waiting, fixed)) is not None:
-            items.append(Suggestion(again, "replicate"))
+            items.append(Suggestion(again, "replicate", reason=self.repeat_reason))
             waiting.append(requested(again, "replicate"))
         if len(items) == count or self._closing is not None:
             return Suggestions(tuple(items), cursor, False)
         batch = self._made().suggest(count - len(items), cursor=cursor, pending=waiting, fixed=fixed)
         items += [Suggestion(configuration, "suggested") for configuration in batch.configurations]
-        return Suggestions(tuple(items), batch.cursor, batch.exhausted)
+        if batch.exhausted and self._stages is not None and not items:
+            items += self._last_stage(count, waiting, fixed)
+            return Suggestions(tuple(items), batch.cursor, not items)
+        return Suggestions(tuple(items), batch.cursor, batch.exhausted and self._stages is None)
+
+    def _last_stage(
+        self, count: int, pending: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+    ) -> Sequence[Suggestion]:
+        """Return what is left to measure of the last stage, once the space holds no new configuration."""
+        waiting = list(pending)
+        items: list[Suggestion] = []
+        while len(items) < count:
+            again = self._resampling.again(pending=waiting, predict=self._believed, left=1)
+            if again is None or not fits(again, fixed):
+                break
+            items.append(Suggestion(again, "replicate"))
+            waiting.append(requested(again, "replicate"))
+        return items
 
     def again(
         self, pending: Sequence[TrialRecord] = (), fixed: Mapping[str, Scalar] = NOTHING_FIXED
@@ -172,11 +197,17 @@ class Tuner:
             return None
         left = None
         if self._closing is not None:
-            if self._repeats(pending) >= _MOST_REPEATS:
+            most = _MOST_REPEATS if self._stages is None else self._stages.most_repeats
+            if self._repeats(pending) >= most:
                 return None
             left = _PLANNED_REPEATS
         found = self._resampling.again(pending=pending, predict=self._believed, left=left)
         return found if found is not None and fits(found, fixed) else None
+
+    @property
+    def repeat_reason(self) -> str:
+        """Why `again` has chosen its latest answer."""
+        return self._resampling.reason
 
     def _repeats(self, pending: Sequence[TrialRecord]) -> int:
         """Return how many trials have begun since a stopping rule had a reason."""
@@ -206,6 +237,8 @@ class Tuner:
         `costly`), and otherwise the estimator over replicates, with a shift towards the neighbours of each
         configuration.
         """
+        if self.stability is not None:
+            return most_stable(self.problem, self.stability, self.method.stability or Stability())
         found = samples_of(self.problem, self._finished)
         if not found or len(self.problem.objectives) > 1:
             return None
@@ -217,6 +250,11 @@ class Tuner:
         neighbours = float(str(self.method.estimator_options["neighbours"]))
         adaptive = self.method.resampling == "adaptive"
         return by_estimate(self.problem, found, self._estimate, neighbours, adaptive=adaptive)
+
+    @property
+    def stability(self) -> Assessment | None:
+        """The estimates of a study with `stability:`; None for other studies."""
+        return None if self._stages is None else self._stages.assessment
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         """Return the predictions of the algorithm's posterior, at its cost; None if it has none."""
@@ -353,7 +391,7 @@ class Tuner:
         rounds = self.rounds(best, (), policy)
         found = policy.comparisons(rounds, len(best) + 1) if best else []
         measured = [
-            member_of(self.problem, one, Pair.of(rounds, side), comparisons)
+            member_of(self.problem, one, policy.pair(rounds, side, len(best) + 1), comparisons)
             for side, (one, comparisons) in enumerate(zip(best, found, strict=True), start=1)
         ]
         return conclude_pareto(measured, policy.level, begun(rounds))
@@ -507,6 +545,8 @@ class Tuner:
         median or the mean of a configuration's runs. All runs of a configuration move by the same distance, so a model
         still sees their noise. Trials without a value of the first objective stay as they are.
         """
+        if self.stability is not None:
+            return counted(self.problem, self.stability, self._finished)
         sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
         found = samples_of(self.problem, self._finished)
         values = np.array([self._estimate(one.values, one.bounds) for one in found])

@@ -35,8 +35,8 @@ class Level(StrEnum):
 class Finding(StrEnum):
     """The sentence of a verdict as a code, for readers in other languages: the verdict's numbers complete it.
 
-    DEFAULT_UNMEASURED, UNREPEATED and CHECK_FAILED say why there is no interval. BREAKS_CONSTRAINT and FAILS say that
-    the gain may not be used, and DISTURBED that it may be the work of other processes.
+    DEFAULT_UNMEASURED, UNREPEATED and CHECK_FAILED say why there is no interval. BREAKS_CONSTRAINT, FAILS and UNSTABLE
+    say that the gain may not be used, and DISTURBED that it may be the work of other processes.
     """
 
     BETTER = "better"
@@ -45,6 +45,7 @@ class Finding(StrEnum):
     DISTURBED = "disturbed"
     BREAKS_CONSTRAINT = "breaks_constraint"
     FAILS = "fails"
+    UNSTABLE = "unstable"
     DEFAULT_BEST = "default_best"
     DEFAULT_UNMEASURED = "default_unmeasured"
     UNREPEATED = "unrepeated"
@@ -170,6 +171,7 @@ class Member:
     """A member of the Pareto set that the final check has measured by `runs` trials.
 
     `broken` of them broke an outcome constraint. `certain`: on a quiet machine, the gains would be above zero as well.
+    `rounds` of the check were complete; in `disturbed` of them other processes took `share` of the CPUs on average.
     """
 
     params: Configuration
@@ -177,6 +179,9 @@ class Member:
     objectives: tuple[ObjectiveGain, ...]
     broken: int = 0
     certain: bool = True
+    rounds: int = 0
+    disturbed: int = 0
+    share: float | None = None
 
     @property
     def is_known(self) -> bool:
@@ -297,20 +302,26 @@ def _of_check(
         or problem.space.key(measured.configuration) == problem.space.key(default)
     ):
         return found
-    known = (measured.gain, measured.gain_low, measured.gain_high) if checked.known else (None, None, None)
+    return on_default(found, default, is_known=checked.known)
+
+
+def on_default(found: Verdict, default: Configuration, *, is_known: bool = True) -> Verdict:
+    """Return a verdict that recommends the default in place of its configuration, with which it was compared."""
+    assert found.default is not None
+    known = (found.gain, found.low, found.high) if is_known else (None, None, None)
     return replace(
         found,
         configuration=default,
-        value=measured.default,
-        runs=default_runs,
+        value=found.default,
+        runs=found.default_runs,
         gain=0.0,
         low=None,
         high=None,
-        compared=Compared(measured.configuration, measured.value, runs, *known),
+        compared=Compared(found.configuration, found.value, found.runs, *known),
     )
 
 
-def _load(checked: CheckResult) -> tuple[Reason, ...]:
+def _load(checked: CheckResult | Member) -> tuple[Reason, ...]:
     """Return the condition that other processes used the CPUs during the check, if they did."""
     if not checked.disturbed:
         return ()
@@ -369,15 +380,16 @@ def member_of(
     constraint.
     """
     runs, broken = len(pair.after), sum(run.broken for run in pair.after)
+    load = (pair.rounds, pair.disturbed_rounds, pair.share)
     if comparisons is None or not mostly_acceptable(broken, runs):
         unknown = tuple(ObjectiveGain(metric, None, None, None, None, None) for metric in problem.metrics)
-        return Member(configuration, runs, unknown, broken)
+        return Member(configuration, runs, unknown, broken, True, *load)
     signs, found = problem.signs().tolist(), []
     for place, (metric, sign, one) in enumerate(zip(problem.metrics, signs, comparisons, strict=True)):
         before = sign * statistics.median(run.values[place] for run in pair.before)
         value = before - sign * one.gain.estimate * abs(before)
         found.append(ObjectiveGain(metric, value, before, one.gain.estimate, one.gain.low, one.gain.high))
-    return Member(configuration, runs, tuple(found), broken, all(one.certain for one in comparisons))
+    return Member(configuration, runs, tuple(found), broken, all(one.certain for one in comparisons), *load)
 
 
 def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -> ParetoVerdict:
@@ -406,7 +418,8 @@ def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -
         text += " while other processes disturbed the runs; not proven for a quiet machine"
     if not members:
         text = "no measurable gain: the default is the best in every objective"
-    return ParetoVerdict(level, text, gain, low, high, trials, tuple(members), confidence=confidence)
+    found = ParetoVerdict(level, text, gain, low, high, trials, tuple(members), confidence=confidence)
+    return found if found.leading is None else replace(found, conditions=_load(found.leading))
 
 
 def stored_verdict(
@@ -423,9 +436,9 @@ def stored_verdict(
     for one in stored["members"]:
         params = present(one["params"])
         if params is not None:
+            # Earlier versions of the service have not stored all fields.
             gains = tuple(ObjectiveGain(**gain) for gain in one["objectives"])
-            # Earlier versions of the service have not stored the last two.
-            found.append(Member(params, one["runs"], gains, one.get("broken", 0), one.get("certain", True)))
+            found.append(Member(**{**one, "params": params, "objectives": gains}))
     if stored["members"] and not found:
         return None
     return conclude_pareto(found, stored["confidence"], stored["trials"])

@@ -9,28 +9,31 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import TracebackType
 from uuid import UUID
 
 from django.conf import settings
 from django.db import Error as DatabaseError
-from django.db import close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from prometheus_client import Histogram
 
 from service.algorithms import registry
-from service.core.errors import Internal, JsonValue, TrimtabError
+from service.core.errors import Internal, JsonValue, TrimtabError, took_too_long
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
 from service.core.problem import Objective, Problem
-from service.core.space import FloatParameter, Space
+from service.core.space import FloatParameter, Scalar, Space
 from service.core.trial import TrialRecord
 from service.logger import Logger
-from service.platform import log_context, tracing
+from service.platform import deadlines, log_context, tracing
 from service.studies.actions import Client
 from service.studies.change import Deleted, Snapshot, Work, changing, read
-from service.studies.models import Operation, Trial
+from service.studies.models import Operation, Study, Trial
 from service.studies.models.operation import COMPUTING, UNFINISHED
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
@@ -40,11 +43,17 @@ from service.trials.quotas import meter
 from service.trials.supply import add, note_exhausted, supply
 from service.tuner.recommendation import Found
 from service.tuner.suggestion import Closing, Suggestion, Suggestions
+from service.tuner.tuner import Tuner
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+# The database cannot be reached at present. Any other of its errors would come again.
+_AWAY = (InterfaceError, OperationalError)
 # How many due operations a worker tries in one go: another worker may be faster for each.
 _MOST_TURNS = 8
+# How many suggestions an algorithm computes at once, and the share of its seconds of CPU after which an operation ends
+# with those that are ready.
+_AT_ONCE, _PART = 16, 0.25
 # The algorithm that `auto` mostly chooses.
 _MOSTLY = "gp"
 # Seconds between two looks whether this worker is to stop.
@@ -131,7 +140,14 @@ def compute_next() -> None:
 
 def compute(operation_id: UUID) -> bool:
     """Compute an operation; whether it was due. Called twice, or for one that is done, it does nothing."""
-    claim = _claim(operation_id)
+    try:
+        claim = _claim(operation_id)
+    except _AWAY:
+        raise
+    except Exception as error:  # otherwise it would be the first of the queue for ever
+        logger.exception("an operation cannot be begun", operation=operation_id)
+        _fail_unclaimed(operation_id, error)
+        return True
     if claim is None:
         return False
     log_context.begin()
@@ -140,7 +156,7 @@ def compute(operation_id: UUID) -> bool:
         try:
             _finish(claim)
             return True
-        except DatabaseError:
+        except _AWAY:
             # PostgreSQL was restarted, for example. The claim still holds: nothing is written twice.
             logger.warning("the database was away, trying again", operation=operation_id, exc_info=True)
             connection.close()
@@ -156,20 +172,41 @@ def _finish(claim: Claim) -> None:
 
 
 def _compute_and_write(claim: Claim) -> None:
-    """Compute and write a claimed operation; an algorithm's failure is an outcome as well."""
+    """Compute and write a claimed operation; a failure of either is an outcome as well."""
+    caller = deadlines.Caller()
     try:
-        with tracing.span("suggest"), SUGGESTION_SECONDS.time(), _Heartbeat(claim), _Clocked(claim):
-            computed = _suggest(claim)
-    except DatabaseError:
-        raise
-    except TrimtabError as error:
-        _fail(claim, error.code, error.message)
-    except Exception as error:  # an algorithm's fault, whatever it is, ends the operation with its reason
-        logger.exception("an operation failed", operation=claim.operation_id)
-        _fail(claim, "algorithm_failed", topup.describe(error))
-    else:
+        with (
+            tracing.span("suggest"),
+            SUGGESTION_SECONDS.time(),
+            _Heartbeat(claim, caller),
+            _Clocked(claim),
+        ):
+            seconds = settings.TRIMTAB_OPERATION_CPU_SECONDS
+            computed = access.limited(seconds, partial(_suggest, claim), caller, partial(_give_up, claim))
         _write(claim, computed)
         logger.info("operation computed", operation=claim.operation_id, suggested=len(computed.suggested))
+    except _AWAY:
+        raise
+    except deadlines.Unwanted:
+        logger.info("an operation that nobody waits for was ended", operation=claim.operation_id)
+    except deadlines.Exceeded as error:
+        _fail_with(claim, took_too_long(error.seconds))
+    except TrimtabError as error:
+        _fail_with(claim, error)
+    except Exception as error:  # a fault of the algorithm, or of what it has suggested, ends the operation
+        logger.exception("an operation failed", operation=claim.operation_id)
+        _fail(claim, "algorithm_failed", topup.describe(error))
+
+
+def _give_up(claim: Claim) -> None:
+    """Fail an operation whose computation does not end at its deadline, and let this process be replaced.
+
+    It runs in a thread of its own, while the computation goes on.
+    """
+    try:
+        _fail_with(claim, took_too_long(settings.TRIMTAB_OPERATION_CPU_SECONDS))
+    finally:
+        deadlines.end_process()
 
 
 def next_due(principal: Principal, study_id: int) -> Operation | None:
@@ -223,7 +260,7 @@ def _suggest(claim: Claim) -> Computed:
         recommended = tuner.found()
         stop = learner.stop(found, pending, costly=True) if searching else None
         if wanted > 0 and stop is None:
-            answer = tuner.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
+            answer = _suggest_many(tuner, wanted, study, pending, operation.fixed)
             if not answer.items and not answer.exhausted and tuner.closing is None:
                 raise Internal(
                     "algorithm_failed", "The algorithm suggested nothing, yet says that the space is not exhausted."
@@ -240,6 +277,27 @@ def _suggest(claim: Claim) -> Computed:
             learner.seen,
             version,
         )
+
+
+def _suggest_many(
+    tuner: Tuner, wanted: int, study: Study, pending: Sequence[TrialRecord], fixed: Mapping[str, Scalar]
+) -> Suggestions:
+    """Return up to `wanted` suggestions: those that are ready after a part of the worker's seconds.
+
+    Without this bound, an ask for a thousand suggestions would hold a worker for minutes.
+    """
+    until = time.thread_time() + _PART * settings.TRIMTAB_OPERATION_CPU_SECONDS
+    items: list[Suggestion] = []
+    cursor = study.cursor
+    while True:
+        own = tuners.as_pending([one.configuration for one in items], study.next_number)
+        waiting = [*pending, *(replace(one, origin=item.origin) for one, item in zip(own, items, strict=True))]
+        answer = tuner.suggest(min(_AT_ONCE, wanted - len(items)), cursor=cursor, pending=waiting, fixed=fixed)
+        items += answer.items
+        is_over = answer.exhausted or not answer.items or tuner.closing is not None
+        if is_over or len(items) >= wanted or time.thread_time() > until:
+            return Suggestions(tuple(items), answer.cursor, answer.exhausted)
+        cursor = answer.cursor
 
 
 def _wanted(found: Snapshot, operation: Operation) -> int:
@@ -325,11 +383,37 @@ def requeue(work: Work, operation: Operation) -> None:
     messages.send_on_commit(operation.id)
 
 
+def _fail_with(claim: Claim, error: TrimtabError) -> None:
+    _fail(claim, error.code, error.message)
+
+
 def _fail(claim: Claim, code: str, message: str) -> None:
-    with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.fail") as work:
-        operation = _lock_claimed(work, claim)
-        if operation is not None:
-            fail_locked(work, operation, code, message)
+    try:
+        with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.fail") as work:
+            operation = _lock_claimed(work, claim)
+            if operation is not None:
+                fail_locked(work, operation, code, message)
+    except _AWAY:
+        raise
+    except Exception:
+        logger.exception("a study cannot go on after an operation that failed", operation=claim.operation_id)
+        mine = access.rows(Operation, claim.principal).filter(id=claim.operation_id, attempt=claim.attempt)
+        _end_alone(mine, code, message)
+
+
+def _fail_unclaimed(operation_id: UUID, error: Exception) -> None:
+    """Fail an operation that waits and cannot be begun, because something in its study is damaged."""
+    message = topup.describe(error)
+    code = error.code if isinstance(error, TrimtabError) else "algorithm_failed"
+    for tenant_id, _ in access.across("pending_operation", operation_id):
+        _end_alone(access.rows(Operation, Principal.system(tenant_id)).filter(id=operation_id), code, message)
+
+
+def _end_alone(operations: QuerySet[Operation], code: str, message: str) -> None:
+    """Fail unfinished operations without a change of their study, which cannot be changed."""
+    operations.filter(state__in=UNFINISHED).update(
+        state=OperationState.FAILED, error_code=code, error_message=message, finished_at=Now()
+    )
 
 
 def fail_locked(work: Work, operation: Operation, code: str, message: str) -> None:
@@ -401,11 +485,13 @@ class _Clocked:
 class _Heartbeat:
     """Writes to the database every few seconds, from a thread of its own, that the worker is alive.
 
-    When the worker is to stop, it gives the operation back instead.
+    When the worker is to stop, it gives the operation back instead. It ends the computation of an operation that does
+    not exist any more.
     """
 
-    def __init__(self, claim: Claim) -> None:
-        self._claim = claim
+    def __init__(self, claim: Claim, caller: deadlines.Caller) -> None:
+        self._claim, self._caller = claim, caller
+        self._was_there = False
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"heartbeat-{claim.operation_id}", daemon=True)
 
@@ -420,7 +506,7 @@ class _Heartbeat:
 
     def _run(self) -> None:
         interval = settings.TRIMTAB_OPERATION_STALE_SECONDS / 5
-        due = time.monotonic() + interval
+        due = time.monotonic()
         try:
             while not self._done.wait(_LOOK_SECONDS):
                 if _stopping.is_set():
@@ -448,9 +534,14 @@ class _Heartbeat:
     def _beat(self) -> None:
         try:
             close_old_connections()
-            access.rows(Operation, self._claim.principal).filter(
+            mine = access.rows(Operation, self._claim.principal).filter(
                 id=self._claim.operation_id, attempt=self._claim.attempt, state__in=UNFINISHED
-            ).update(state=OperationState.RUNNING, heartbeat_at=Now())
+            )
+            is_there = bool(mine.update(state=OperationState.RUNNING, heartbeat_at=Now()))
+            if self._was_there and not is_there:
+                # Its study was deleted, or another worker has it.
+                self._caller.leave()
+            self._was_there = is_there
         except DatabaseError:
             # The next beat tries a new connection; meanwhile the operation is at worst marked STALE.
             logger.warning("no heartbeat was written", operation=self._claim.operation_id, exc_info=True)

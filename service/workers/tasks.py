@@ -37,8 +37,8 @@ def compute_insight(task: Any, tenant_id: int, study_id: int) -> None:
 
 @shared_task(name=notice_messages.DELIVER, ignore_result=True)
 def deliver_notice(tenant_id: int, delivery_id: int) -> None:
-    """Try to deliver a notice if it is due."""
-    delivery.deliver(tenant_id, delivery_id)
+    """Let a thread deliver a notice if it is due. This task itself waits for nothing."""
+    delivery.deliver_soon(tenant_id, delivery_id)
 
 
 @shared_task(name="service.workers.tasks.sweep", ignore_result=True)

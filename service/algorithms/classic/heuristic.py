@@ -19,7 +19,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import chain, islice, takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,6 @@ import numpy.typing as npt
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.classic.operators import Genetics
 from service.algorithms.designs.part import FixedKey, fixed_key, fixed_of, seeded
-from service.algorithms.designs.sequences import Random
 from service.algorithms.start import start_design
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
@@ -39,8 +37,6 @@ from service.core.trial import TrialRecord
 _MOST_FAILURES = 2
 # The number of attempts with each way to find a new configuration before the next way is tried.
 _TRIES = 30
-# The most steps of a search in order through a finite space: about half a second, when almost nothing is left of it.
-_MOST_STEPS = 20_000
 _REMEMBERED_PARTS = 16
 
 
@@ -116,7 +112,6 @@ class Heuristic(Algorithm):
         super().__init__(problem, seed=seed, options=options)
         self._initial = self._whole("initial")
         self._start_of = lru_cache(_REMEMBERED_PARTS)(self._make_start)
-        self._draws = Random(problem, seed=seed, options={})
         self._genetics_of = lru_cache(_REMEMBERED_PARTS)(self._make_genetics)
         self._forget()
 
@@ -164,7 +159,7 @@ class Heuristic(Algorithm):
                 start = self._start_of(place)
                 configuration = next((dict(one) for one in start if self.problem.space.key(one) not in taken), None)
             if configuration is None:
-                configuration = self._new(genetics, number, running, fixed, random)
+                configuration = self._new(genetics, number, running, random)
             if configuration is None:
                 return Batch(tuple(found), cursor, True)
             found.append(configuration)
@@ -215,14 +210,13 @@ class Heuristic(Algorithm):
         genetics: Genetics,
         number: int,
         running: Set[str],
-        fixed: Mapping[str, Scalar],
         random: np.random.Generator,
     ) -> Configuration | None:
-        found = self._free(genetics, number, running | self._seen | self._hopeless, fixed, random)
+        found = self._free(genetics, number, running | self._seen | self._hopeless, random)
         if found is None and self.problem.noisy:
             # Only replicates are left.
-            found = self._free(genetics, number, running | self._hopeless, fixed, random)
-            found = found or self._free(genetics, number, self._hopeless, fixed, random)
+            found = self._free(genetics, number, running | self._hopeless, random)
+            found = found or self._free(genetics, number, self._hopeless, random)
         return found
 
     def _free(
@@ -230,20 +224,17 @@ class Heuristic(Algorithm):
         genetics: Genetics,
         number: int,
         taken: Set[str],
-        fixed: Mapping[str, Scalar],
         random: np.random.Generator,
     ) -> Configuration | None:
         """Return the heuristic's proposal, or a free configuration near it; None if all are taken."""
         key = self.problem.space.key
-        for configuration in self._candidates(genetics, number, fixed, random):
+        for configuration in self._candidates(genetics, number, random):
             if key(configuration) not in taken:
                 return configuration
-        return None
+        return genetics.feasible.unseen(taken, random)
 
-    def _candidates(
-        self, genetics: Genetics, number: int, fixed: Mapping[str, Scalar], random: np.random.Generator
-    ) -> Iterator[Configuration]:
-        """Yield feasible configurations, further and further away from the heuristic's proposal."""
+    def _candidates(self, genetics: Genetics, number: int, random: np.random.Generator) -> Iterator[Configuration]:
+        """Yield feasible configurations, the heuristic's proposals and then neighbours further and further away."""
         latest: Configuration | None = None
         for _ in range(_TRIES):
             proposed = self._propose(genetics, number, random)
@@ -252,17 +243,8 @@ class Heuristic(Algorithm):
                 yield proposed
         for _ in range(_TRIES if latest is not None else 0):
             assert latest is not None
-            latest = genetics.repair(genetics.neighbour(latest, random), latest, random) or latest
+            latest = genetics.repair(genetics.neighbour(latest, random), latest, random)
             yield latest
-        yield from self._draws.suggest(_TRIES, cursor=int(random.integers(2**40)), fixed=fixed).configurations
-        lattice = genetics.space.lattice
-        if lattice is not None:
-            # Try every configuration: first from a random one on, then the ones before it.
-            start = int(random.random() * lattice.size)
-            before = takewhile(lambda step: step[0] <= start, lattice.walk(0))
-            for _, configuration in islice(chain(lattice.walk(start), before), _MOST_STEPS):
-                if configuration is not None:
-                    yield configuration
 
     def _make_genetics(self, place: FixedKey) -> Genetics:
         return Genetics(self.problem.space, fixed_of(place))

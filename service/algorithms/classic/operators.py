@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
+from service.algorithms.feasible import feasible_part
 from service.core.encoding import Encoding, FloatArray
+from service.core.feasibility import FeasibleSet
 from service.core.parameters import CategoricalParameter, Parameter
 from service.core.space import Configuration, Scalar, Space
 
@@ -38,8 +41,14 @@ class Genetics:
     def __init__(self, space: Space, fixed: Mapping[str, Scalar]) -> None:
         """Raises InvalidInput (field `fixed.<name>`) for a value that no configuration can have."""
         self.space = space.restrict(fixed)
+        self._whole, self._fixed = space, dict(fixed)
         self._narrowed = {one.name for one in self.space.parameters if one is not space[one.name]}
         self._scales: dict[str, Encoding] = {}
+
+    @cached_property
+    def feasible(self) -> FeasibleSet:
+        """The feasible configurations, of which there is at least one."""
+        return feasible_part(self._whole, self._fixed)
 
     def complete(self, values: Mapping[str, Scalar], random: np.random.Generator) -> Configuration:
         """Return a configuration with the allowed and active ones of these values; missing values are drawn."""
@@ -142,22 +151,12 @@ class Genetics:
         free = sum(self.space[name].size() != 1 for name in configuration)
         return self.mutate(configuration, min(_MOVING, _MOVED / max(free, 1)), random)
 
-    def repair(self, child: Configuration, parent: Configuration, random: np.random.Generator) -> Configuration | None:
-        """Return the child if the constraints hold, else with ever more of the parent's genes; None if none helps."""
-        if self.space.feasible(child):
-            return child
-        differing = [
-            name for name in parent if repr(child.get(name)) != repr(parent[name]) and self.space[name].size() != 1
-        ]
-        order = [differing[place] for place in random.permutation(len(differing))]
-        count = 1
-        while count < 2 * len(order):
-            returned = {name: parent[name] for name in order[:count]}
-            repaired = self.complete({**parent, **child, **returned}, random)
-            if self.space.feasible(repaired):
-                return repaired
-            count *= 2
-        return None
+    def repair(self, child: Configuration, parent: Configuration, random: np.random.Generator) -> Configuration:
+        """Return the child if the constraints hold, else a feasible configuration near it.
+
+        If others than the parent are near, it is one of these.
+        """
+        return self.feasible.repaired(child, parent if self.space.feasible(parent) else None, random)
 
     def _draw(self, name: str, number: float) -> Scalar:
         """Return the value for a number that is uniform in [0, 1)."""

@@ -137,7 +137,7 @@ class Tpe(Algorithm):
         from optuna.trial import TrialState as State
 
         random = seeded(self.seed, len(self._trials), len(running))
-        if part.listed is not None and all(self.problem.space.key(one) in taken for one in part.listed):
+        if part.listed is not None and all(one in taken for one in part.feasible.keys):
             return None
         study = self._current()
         study.sampler = self._sampler(int(random.integers(2**32)))

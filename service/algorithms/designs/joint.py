@@ -263,46 +263,41 @@ class _SpaceFilling(Design):
 
     In a hypercube of n points, each parameter has a value in each of n equal intervals; on a grid with fewer levels,
     each level occurs equally often [robert-2021, section 3.2.2]. A swap of two points' values of one parameter keeps
-    this property [morris-1995]. Points that no swap makes feasible are replaced by feasible ones, which may break it.
+    this property [morris-1995]. With constraints, the intervals are shares of what they leave of the range, given the
+    values of the other parameters.
     """
 
     def _make(self, part: Part, random: np.random.Generator) -> list[Configuration]:
         size, dimension = self._size, len(part.space.parameters)
         cells = np.stack([random.permutation(size) for _ in range(dimension)], 1)
-        configurations, points, broken = self._placed(part, cells)
+        configurations, points = self._placed(part, cells)
         measure = self._measure(part, random)
         for _ in range(_ROUNDS):
             first, second = random.integers(size, size=(2, _SWAPS))
-            if broken.any():
-                first = random.choice(np.flatnonzero(broken), _SWAPS)
             column = random.integers(dimension, size=_SWAPS)
             swapped = np.stack([cells[first], cells[second]])
             turns = np.arange(_SWAPS)
             swapped[0, turns, column], swapped[1, turns, column] = cells[second, column], cells[first, column]
-            others, moved, wrong = self._placed(part, swapped.reshape(2 * _SWAPS, dimension))
-            wrong = wrong.reshape(2, _SWAPS)
-            change = wrong.sum(0) - broken[first].astype(int) - broken[second]
-            best: tuple[float, float] = (0.0, measure(points))
-            taken: int | None = None
-            for turn in turns[(first != second) & (change <= 0)]:
+            others, moved = self._placed(part, swapped.reshape(2 * _SWAPS, dimension))
+            best, taken = measure(points), None
+            for turn in turns[first != second]:
                 trial = points.copy()
                 trial[first[turn]], trial[second[turn]] = moved[turn], moved[_SWAPS + turn]
-                if (judged := (float(change[turn]), measure(trial))) < best:
+                if (judged := measure(trial)) < best:
                     best, taken = judged, int(turn)
             if taken is not None:
                 for side, row in enumerate((first[taken], second[taken])):
                     cells[row], points[row] = swapped[side, taken], moved[side * _SWAPS + taken]
-                    broken[row], configurations[row] = wrong[side, taken], others[side * _SWAPS + taken]
-        known = {self.problem.space.key(one): one for one, bad in zip(configurations, broken, strict=True) if not bad}
+                    configurations[row] = others[side * _SWAPS + taken]
+        known = {self.problem.space.key(one): one for one in configurations}
         while len(known) < size and (addition := self._addition(part, known)) is not None:
             known[self.problem.space.key(addition)] = addition
         return list(known.values())
 
-    def _placed(self, part: Part, cells: IntArray) -> tuple[list[Configuration], FloatArray, npt.NDArray[np.bool_]]:
-        """Return the configurations in the centres of cells, their points, and whether each breaks a constraint."""
-        configurations = part.spread((cells + 0.5) / self._size)
-        broken = np.array([not part.space.feasible(one) for one in configurations], dtype=np.bool_)
-        return configurations, part.coordinates(part.rows(configurations)), broken
+    def _placed(self, part: Part, cells: IntArray) -> tuple[list[Configuration], FloatArray]:
+        """Return the configurations in the centres of cells, and their points."""
+        configurations = part.feasible.spread((cells + 0.5) / self._size)
+        return configurations, part.coordinates(part.rows(configurations))
 
     @abstractmethod
     def _measure(self, part: Part, random: np.random.Generator) -> Callable[[FloatArray], float]:

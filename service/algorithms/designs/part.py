@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TypeAlias
@@ -9,17 +10,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from service.algorithms.base import no_feasible
-from service.algorithms.designs.sequences import Sobol
+from service.algorithms.feasible import feasible_part
 from service.core.encoding import Encoding, FloatArray
+from service.core.feasibility import FeasibleSet
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 
-# A part with at most this many feasible configurations is listed.
-MOST_LISTED = 50_000
-# In a part with constraints, at most this many configurations are examined to find whether few are feasible.
-_MOST_WALKED = 2**18
-_TRIES = 200
+_TRIES, _NEIGHBOURS = 200, 64
 # With more choices than this, the order of the list serves as a scale.
 _MOST_AXES = 64
 
@@ -29,7 +26,7 @@ FixedKey: TypeAlias = tuple[tuple[str, str, Scalar], ...]
 class Part:
     """The feasible configurations with certain fixed values.
 
-    Raises InvalidInput if no configuration can have the values or if the constraints seem to rule out all of them.
+    Raises InvalidInput as `feasible_part` does, at the latest when a configuration is needed.
     """
 
     def __init__(self, problem: Problem, fixed: Mapping[str, Scalar]) -> None:
@@ -38,14 +35,14 @@ class Part:
         self._own, self._whole = Encoding(self.space), Encoding(problem.space)
 
     @cached_property
+    def feasible(self) -> FeasibleSet:
+        """The feasible configurations, of which there is at least one."""
+        return feasible_part(self.problem.space, self.fixed)
+
+    @property
     def listed(self) -> list[Configuration] | None:
-        """Return all of them; None if there are too many."""
-        size = self.space.cardinality()
-        most = _MOST_WALKED if self.space.constraints else MOST_LISTED
-        found = None if size is None or size > most else self.space.enumerate(MOST_LISTED)
-        if found is not None and not found:
-            raise no_feasible(self.problem.space, self.fixed, "every configuration")
-        return found
+        """All of them; None if there are too many."""
+        return self.feasible.listed
 
     @cached_property
     def listed_rows(self) -> FloatArray:
@@ -73,22 +70,20 @@ class Part:
             if len(free) <= count:
                 return list(free)
             return [free[place] for place in np.sort(random.choice(len(free), count, replace=False))]
-        drawn = Sobol(self.problem, seed=int(random.integers(2**31)), options={}).suggest(
-            count, cursor=0, fixed=self.fixed
-        )
-        return list({name: one for one in drawn.configurations if (name := key(one)) not in taken}.values())
+        drawn = self.feasible.spread(sobol(len(self.space.parameters), count, random))
+        return list({name: one for one in drawn if (name := key(one)) not in taken}.values())
 
     def unseen(self, taken: Set[str], random: np.random.Generator) -> Configuration | None:
         """Return any free configuration; None if there is none."""
-        found = self.sample(1, random, taken) or self.sample(_TRIES, random, taken)
-        if found or self.listed is not None or self.space.lattice is None:
-            return found[0] if found else None
-        key = self.problem.space.key
-        return next((one for _, one in self.space.lattice.walk(0) if one is not None and key(one) not in taken), None)
+        return self.feasible.unseen(taken, random)
 
     def nearest(self, row: FloatArray, taken: Set[str], random: np.random.Generator) -> Configuration | None:
         """Return a free configuration near a row; None if there is none."""
-        found = self.sample(_TRIES, random, taken)
+        key = self.problem.space.key
+        (wanted,) = self.decode(row)
+        found = [self.feasible.repaired(wanted, None, random)]
+        found += self.feasible.neighbours(found[0], _NEIGHBOURS, random)
+        found = [one for one in found if key(one) not in taken] or self.sample(_TRIES, random, taken)
         if not found:
             return self.unseen(taken, random)
         return found[int(np.argmin(((self.rows(found) - row) ** 2).sum(1)))]
@@ -110,6 +105,17 @@ def coordinates(encoding: Encoding, rows: FloatArray) -> FloatArray:
         else:
             parts.append(rows[:, place, None])
     return np.hstack(parts) if parts else np.zeros((len(rows), 1))
+
+
+def sobol(dimension: int, count: int, random: np.random.Generator) -> FloatArray:
+    """Return the first points, [count, dimension], of a Sobol sequence that the generator scrambles."""
+    # scipy.stats takes a second to import, and not every algorithm needs it.
+    from scipy.stats import qmc
+
+    with warnings.catch_warnings():
+        # SciPy warns about counts that are not a power of two.
+        warnings.simplefilter("ignore")
+        return np.asarray(qmc.Sobol(dimension, rng=random).random(count), dtype=np.float64)
 
 
 def fixed_key(fixed: Mapping[str, Scalar]) -> FixedKey:

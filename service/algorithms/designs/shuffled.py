@@ -9,24 +9,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost, no_feasible
-from service.algorithms.designs.sequences import lattice_of
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
+from service.algorithms.designs.sequences import GridPoints, too_sparse
 from service.core.errors import JsonValue
-from service.core.lattice import Lattice
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 
 # After this many places in a row that break a constraint, the space counts as having no feasible point.
 _MOST_MISSES = 10_000
+_SPARSE = 100
 _ROUNDS = 4
 
 
 class ShuffledGrid(Algorithm):
     """`replicates` passes over the grid, or over `sample` configurations of it; without `replicates` they do not end.
 
-    The cursor counts the places of the passes, including configurations that break a constraint. An ask with fixed
-    values uses the places of a grid of its own.
+    A study without noise and without `replicates` measures each configuration once, and none that was measured before.
+    The cursor counts the places of the passes. If less than one point of the grid in a hundred is feasible, the places
+    are those of the list of feasible points, otherwise those of the whole grid. An ask with fixed values uses the
+    places of a grid of its own.
     """
 
     cost = Cost.CHEAP
@@ -38,8 +40,17 @@ class ShuffledGrid(Algorithm):
         assert isinstance(levels, int)
         assert replicates is None or isinstance(replicates, int)
         assert sample is None or isinstance(sample, int)
-        self._levels, self._replicates, self._sample = levels, replicates, sample
-        self._whole: tuple[Lattice, Sequence[int] | None] | None = None
+        self._levels, self._sample = levels, sample
+        self._whole: tuple[GridPoints, Sequence[int] | None] | None = None
+        # Without noise, another pass says nothing.
+        self._once = replicates is None and not problem.noisy
+        self._passes = 1 if self._once else replicates
+        # The keys of what was measured, also before this sequence.
+        self._measured: set[str] = set()
+
+    def update(self, finished: Sequence[TrialRecord]) -> None:
+        if self._once:
+            self._measured |= {self.problem.space.key(trial.configuration) for trial in finished}
 
     def suggest(
         self,
@@ -49,46 +60,50 @@ class ShuffledGrid(Algorithm):
         pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
-        lattice, chosen = self._part(fixed)
-        size = lattice.size if chosen is None else len(chosen)
+        grid, chosen = self._part(fixed)
+        size = _size(grid) if chosen is None else len(chosen)
         found: list[Configuration] = []
         position, misses = cursor, 0
+        key = self.problem.space.key
+        known = self._measured | {key(trial.configuration) for trial in pending} if self._once else set()
         while len(found) < count:
             number, place = divmod(position, size)
-            if self._replicates is not None and number >= self._replicates:
+            if self._passes is not None and number >= self._passes:
                 return Batch(tuple(found), position, True)
             index = shuffled(place, size, f"{self.seed} {number}")
-            _, configuration = next(lattice.walk(index if chosen is None else chosen[index]))
+            configuration = _at(grid, index if chosen is None else chosen[index])
             position += 1
             if configuration is not None:
-                found.append(configuration)
+                if key(configuration) not in known:
+                    found.append(configuration)
                 misses = 0
             else:
                 misses += 1
-                self._give_up(misses, lattice, fixed)
+                self._give_up(misses, grid)
         return Batch(tuple(found), position, False)
 
-    def _part(self, fixed: Mapping[str, Scalar]) -> tuple[Lattice, Sequence[int] | None]:
+    def _part(self, fixed: Mapping[str, Scalar]) -> tuple[GridPoints, Sequence[int] | None]:
         """Return the grid with the fixed values, and the places of the sample in it."""
         if fixed:
-            lattice = lattice_of(self.problem.space.restrict(fixed), self._levels)
-            return lattice, self._draw(lattice, fixed)
+            grid = GridPoints(self.problem.space, fixed, self._levels)
+            return grid, self._draw(grid)
         if self._whole is None:
-            lattice = lattice_of(self.problem.space, self._levels)
-            self._whole = lattice, self._draw(lattice, fixed)
+            grid = GridPoints(self.problem.space, fixed, self._levels)
+            self._whole = grid, self._draw(grid)
         return self._whole
 
-    def _draw(self, lattice: Lattice, fixed: Mapping[str, Scalar]) -> Sequence[int] | None:
+    def _draw(self, grid: GridPoints) -> Sequence[int] | None:
         """Return the places of `sample` feasible configurations, or of all if there are no more."""
-        if self._sample is None or self._sample >= lattice.size:
+        size = _size(grid)
+        if self._sample is None or self._sample >= size:
             return None
         drawn: list[int] = []
         misses = 0
-        for place in range(lattice.size):
-            index = shuffled(place, lattice.size, f"{self.seed} sample")
-            if next(lattice.walk(index))[1] is None:
+        for place in range(size):
+            index = shuffled(place, size, f"{self.seed} sample")
+            if _at(grid, index) is None:
                 misses += 1
-                self._give_up(misses, lattice, fixed)
+                self._give_up(misses, grid)
             else:
                 drawn.append(index)
                 misses = 0
@@ -96,10 +111,26 @@ class ShuffledGrid(Algorithm):
                 break
         return drawn
 
-    def _give_up(self, misses: int, lattice: Lattice, fixed: Mapping[str, Scalar]) -> None:
+    def _give_up(self, misses: int, grid: GridPoints) -> None:
         """Raise InvalidInput if a whole pass, or very many places in a row, had no feasible configuration."""
-        if misses >= min(_MOST_MISSES, lattice.size):
-            raise no_feasible(self.problem.space, fixed, f"{misses} configurations in a row")
+        if misses >= min(_MOST_MISSES, _size(grid)):
+            raise too_sparse(self.problem.space, f"none of {misses} points in a row is feasible")
+
+
+def _is_sparse(grid: GridPoints) -> bool:
+    return grid.listed is not None and _SPARSE * len(grid.listed) < grid.lattice.size
+
+
+def _size(grid: GridPoints) -> int:
+    """Return the number of places of a pass."""
+    return len(grid.listed) if grid.listed is not None and _is_sparse(grid) else grid.lattice.size
+
+
+def _at(grid: GridPoints, place: int) -> Configuration | None:
+    """Return the configuration at a place; None if it breaks a constraint."""
+    if grid.listed is not None and _is_sparse(grid):
+        return dict(grid.listed[place])
+    return next(grid.lattice.walk(place))[1]
 
 
 def shuffled(place: int, size: int, key: str) -> int:

@@ -17,6 +17,7 @@ kind (`acquisition`, `multi`), and BoTorch's optimisers search for the maximum (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,10 +43,11 @@ from service.algorithms.gp.model_based import ModelBased
 from service.algorithms.gp.models import Active, Layout, Prior
 from service.algorithms.gp.optimise import NUMERICAL, Search, isolated
 from service.algorithms.gp.prospects import prospects
-from service.algorithms.gp.region import MOST_LISTED, Region
+from service.algorithms.gp.region import Region
 from service.algorithms.gp.sensitivity import sensitivities
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
+from service.core.feasibility import MOST_LISTED
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.prospects import Prospect
@@ -89,10 +91,17 @@ class _Models:
         return [LogProbability(self.works.alone, least=0.0, noise=self.works.noise), *self.limits()]
 
     def limits(self, *, of_a_run: bool = False) -> list[Analytic]:
-        """Return the logarithms of the probabilities that each constraint holds, without noise or for a noisy run."""
+        """Return the logarithms of the probabilities that each constraint holds, without noise or for a noisy run.
+
+        A constraint whose metric has always had one and the same permitted value has no part: nothing says that it can
+        be broken, and a process of a constant knows no distance to the limit.
+        """
         found: list[Analytic] = []
         for process in self.constraints:
-            kept = float(process.scale.apply(np.zeros(1))[0])
+            excess = process.runs.values[~process.runs.bounded]
+            if process.scale.deviation == 0.0 and excess.max(initial=-math.inf) <= 0.0:
+                continue
+            kept = float(process.scale.apply(np.array([_beyond(excess)]))[0])
             found.append(LogProbability(process.alone, least=kept, noise=process.noise if of_a_run else 0.0))
         return found
 
@@ -156,10 +165,15 @@ class GpAlgorithm(ModelBased):
             rows = self._encoding.encode(configurations)
             limits = models.limits(of_a_run=True)
             chances = _chances(limits, rows) if limits else None
-            return [
-                Prediction(*ensemble.predict(rows), ensemble.noise() if noisy else 0.0, chances)
-                for ensemble in models.objectives
-            ]
+            found = []
+            for ensemble in models.objectives:
+                mean, deviation = ensemble.predict(rows)
+                noise = ensemble.noise() if noisy else 0.0
+                if self.problem.context and len(rows):
+                    levels = models.known.levels.of(configurations)
+                    mean, deviation, noise = mean * levels, deviation * levels, noise * float(np.median(levels))
+                found.append(Prediction(mean, deviation, noise, chances))
+            return found
         except NUMERICAL as error:
             logger.warning("the model cannot be computed, there is no prediction", error=error)
             return ()
@@ -326,6 +340,18 @@ class GpAlgorithm(ModelBased):
         # been measured, the improvement on the best expected value gives replicates a positive score.
         best = float(process.alone.predict(incumbents[:1])[0][0])
         return LogNoisyExpectedImprovement(process.posterior(running), draws=_DRAWS, random=random, best=best)
+
+
+def _beyond(excess: FloatArray) -> float:
+    """Return where runs begin to break a constraint, as an excess over its limit: 0, or later if runs are at the limit.
+
+    Counts and other metrics with steps are often exactly at their limit, such as 0 errors where none are allowed. Then
+    it is half of the way to the next value, since a normal distribution would let half of such runs break the limit.
+    """
+    if not (excess == 0.0).any():
+        return 0.0
+    steps = excess[excess > 0.0] if (excess > 0.0).any() else -excess[excess < 0.0]
+    return float(steps.min(initial=math.inf)) / 2.0 if len(steps) else 0.0
 
 
 def _chances(parts: Sequence[Analytic], rows: FloatArray) -> FloatArray:

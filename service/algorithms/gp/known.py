@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from service.algorithms.gp.levels import Levels
 from service.algorithms.gp.measured_runs import BoolArray, Runs
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
@@ -33,9 +34,13 @@ class Known:
 
     def __init__(self, problem: Problem, trials: Sequence[TrialRecord], rows: FloatArray) -> None:
         self._problem, self._trials, self._rows = problem, trials, rows
+        self.levels = Levels(problem, trials)
 
     def objectives(self) -> list[Runs]:
-        """Return the measured and pruned runs for each objective; all objectives have the same rows."""
+        """Return the measured and pruned runs for each objective; all objectives have the same rows.
+
+        Values are relative to the level of their context.
+        """
         bounded = np.array([trial.state == TrialState.PRUNED for trial in self._trials], dtype=np.bool_)
         completed = np.array([trial.state == TrialState.COMPLETED for trial in self._trials], dtype=np.bool_)
         table = self._values()
@@ -55,7 +60,10 @@ class Known:
         """Return the values of all trials times the objectives' signs, [n, m]; NaN where there is none."""
         metrics = self._problem.metrics
         values = [[trial.metrics.get(metric, math.nan) for metric in metrics] for trial in self._trials]
-        return np.array(values, dtype=np.float64).reshape(-1, len(metrics)) * self._problem.signs()
+        table = np.array(values, dtype=np.float64).reshape(-1, len(metrics)) * self._problem.signs()
+        if not self._problem.context:
+            return table
+        return table / self.levels.of(trial.configuration for trial in self._trials)[:, None]
 
     def margins(self) -> list[Runs]:
         """Return the runs of each outcome constraint, whose values are the margins by which it was broken."""

@@ -21,6 +21,7 @@ from service.algorithms.gp.optimise import DISCRETE, Search, best_of, maximised
 from service.algorithms.gp.region import Region
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue
+from service.core.feasibility import feasible_set
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
@@ -52,7 +53,7 @@ class ModelBased(Algorithm):
         # The default is measured in each context.
         usual = min(2 * (parameters + 1), 6) + len(problem.context.every() if problem.context else ())
         self._initial = usual if initial is None else initial
-        self._encoding = Encoding(problem.space)
+        self._encoding = Encoding(problem.space, feasible_set(problem.space).geometric)
         self._start = Sobol(problem, seed=seed, options={})
         self._region_of = lru_cache(_REMEMBERED_REGIONS)(self._make_region)
         self._trials: list[TrialRecord] = []
@@ -147,7 +148,7 @@ class ModelBased(Algorithm):
             rows = whole[1][[one not in taken for one in region.keys]]
             return region.settle(best_of(acquisition, rows, search)[0]) if len(rows) else None
         pool = region.pool(incumbents, search.raw_samples, random)
-        if optimizer == DISCRETE:
+        if optimizer == DISCRETE and not region.connected:
             free = pool[[key(region.settle(row)) not in taken for row in pool]]
             rows = best_of(acquisition, free, search) if len(free) else free
         else:
@@ -205,6 +206,8 @@ class ModelBased(Algorithm):
         for _ in range(_TRIES):
             batch = self._start.suggest(1, cursor=cursor, fixed=fixed)
             cursor = batch.cursor
+            if batch.exhausted:
+                break
             if self.problem.space.key(batch.configurations[0]) not in taken:
                 return batch.configurations[0], cursor
         return None, cursor
@@ -215,24 +218,7 @@ class ModelBased(Algorithm):
 
     def _any(self, region: Region, taken: set[str], random: np.random.Generator) -> Configuration | None:
         """Return any free configuration; in a noisy study without one, a configuration that is running already."""
-        key = self.problem.space.key
-        whole = region.whole()
-        if whole is not None:
-            free = [one for one in whole[0] if key(one) not in taken]
-            if not free and self.problem.noisy:
-                bad = self._not_again()
-                free = [one for one in whole[0] if key(one) not in bad]
-            return free[int(random.integers(len(free)))] if free else None
-        start = Sobol(self.problem, seed=int(random.integers(2**31)), options={})
-        cursor = 0
-        fixed = {name: region.part[name].value_at(0) for name in region.fixed}
-        for _ in range(_TRIES):
-            batch = start.suggest(1, cursor=cursor, fixed=fixed)
-            if key(batch.configurations[0]) not in taken:
-                return batch.configurations[0]
-            cursor = batch.cursor
-        lattice = region.part.lattice
-        for _, configuration in () if lattice is None else lattice.walk(0):
-            if configuration is not None and key(configuration) not in taken:
-                return configuration
-        return None
+        found = region.feasible_set.unseen(taken, random)
+        if found is None and self.problem.noisy:
+            found = region.feasible_set.unseen(self._not_again(), random)
+        return found

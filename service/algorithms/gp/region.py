@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats.qmc import Sobol
 
+from service.algorithms.feasible import feasible_part
 from service.core.encoding import Encoding, FloatArray
+from service.core.feasibility import FeasibleSet
 from service.core.parameters import Condition, Parameter
 from service.core.space import Configuration, Scalar
 
-# At most this many feasible configurations of a region are listed.
-MOST_LISTED = 50_000
-# In a finite space with constraints, at most this many configurations are examined to find whether few are feasible.
-_MOST_WALKED = 2**18
 # A finer grid is searched as a continuum, and the result is moved to the nearest point.
 _MOST_LEVELS = 1024
 _INCUMBENTS = 5
 _CONSTRAINED = 4
+# The distances of neighbours, in powers of ten.
+_FAR = (-3.0, -0.5)
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -57,22 +57,24 @@ class Region:
         self._conditionals = list(self._parents_first())
         self._grid: tuple[list[Configuration], FloatArray] | None = None
 
+    @cached_property
+    def feasible_set(self) -> FeasibleSet:
+        """The feasible configurations, of which there is at least one."""
+        return feasible_part(self.space, self._exact)
+
     def whole(self) -> tuple[list[Configuration], FloatArray] | None:
         """Return all feasible configurations and their rows; None if there are too many to list."""
         if self._grid is None:
-            size = self.part.cardinality()
-            most = _MOST_WALKED if self.space.constraints else MOST_LISTED
-            listed = None if size is None or size > most else self.part.enumerate(MOST_LISTED)
+            listed = self.feasible_set.listed
             if listed is None:
                 return None
             self._grid = listed, self.encoding.encode(listed)
         return self._grid
 
-    @cached_property
+    @property
     def keys(self) -> list[str]:
         """The keys of all feasible configurations, in the order of `whole`; empty if there are too many to list."""
-        whole = self.whole()
-        return [] if whole is None else [self.space.key(one) for one in whole[0]]
+        return self.feasible_set.keys
 
     def settle(self, row: FloatArray) -> Configuration:
         """Return the configuration of a row, with exact fixed values."""
@@ -99,15 +101,49 @@ class Region:
     def pool(self, incumbents: FloatArray, count: int, random: np.random.Generator) -> FloatArray:
         """Return feasible rows: of `count` rows of a Sobol sequence and as many neighbours of the first incumbents.
 
-        Constraints require each row to be decoded for the check, so then there are fewer.
+        With constraints there are fewer, because each row has to be decoded. A neighbour that breaks them is left out;
+        neighbours in the parameters that the constraints connect are added.
         """
-        if self.space.constraints:
-            count = max(count // _CONSTRAINED, 1)
-        rows = self.spread(np.asarray(Sobol(len(self.levels), rng=random).random(count), dtype=np.float64))
         near = self.matching(incumbents[:_INCUMBENTS])
+        if not self.space.constraints:
+            rows = self.spread(np.asarray(Sobol(len(self.levels), rng=random).random(count), dtype=np.float64))
+            if len(near):
+                rows = np.vstack([rows, self.vary(near[random.integers(0, len(near), count)], random, _FAR)])
+            return rows
+        count = max(count // _CONSTRAINED, 1)
+        points = np.asarray(Sobol(len(self.levels), rng=random).random(count), dtype=np.float64)
+        parts = [self.encoding.encode(self.feasible_set.spread(points))]
         if len(near):
-            rows = np.vstack([rows, self.vary(near[random.integers(0, len(near), count)], random, (-3.0, -0.5))])
-        return rows[self.feasible(rows)]
+            varied = self.vary(near[random.integers(0, len(near), count)], random, _FAR)
+            parts.append(varied[self.feasible(varied)])
+        return np.vstack([*parts, *self.neighbours(near, count // max(len(near), 1), random)])
+
+    @cached_property
+    def connected(self) -> bool:
+        """Return whether all parameters are finite and constraints connect some of them."""
+        return not self.smooth and self.feasible_set.connects
+
+    @cached_property
+    def inequalities(self) -> list[tuple[list[int], list[float], float]]:
+        """The linear constraints as places, factors and the least sum of the products; see `FeasibleSet.linear`."""
+        found = []
+        for line in self.feasible_set.linear():
+            scales = [self.encoding.straight(name) for name in line.factors]
+            if None in scales or not line.factors:
+                continue
+            known = [scale for scale in scales if scale is not None]
+            factors = [-factor * width for factor, (_, width) in zip(line.factors.values(), known, strict=True)]
+            least = line.constant + sum(
+                factor * low for factor, (low, _) in zip(line.factors.values(), known, strict=True)
+            )
+            found.append(([self._places[name] for name in line.factors], factors, least))
+        return found
+
+    def neighbours(self, rows: FloatArray, count: int, random: np.random.Generator) -> Iterator[FloatArray]:
+        """Yield for each row up to `count` feasible rows that differ in a few parameters that constraints connect."""
+        for row in rows:
+            found = self.feasible_set.neighbours(self.settle(row), count, random) if self.feasible_set.connects else []
+            yield self.encoding.encode(found) if found else rows[:0]
 
     def vary(self, rows: FloatArray, random: np.random.Generator, widths: tuple[float, float]) -> FloatArray:
         """Return neighbours of the rows, in which some coordinates are moved.

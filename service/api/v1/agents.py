@@ -6,9 +6,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.agents import AgentDetailSerializer, AgentListSerializer, UpdateAgentSerializer
+from service.api.v1.serializers.agents import (
+    AgentDetailSerializer,
+    AgentListSerializer,
+    OrderComponentSerializer,
+    UpdateAgentSerializer,
+)
 from service.api.views import View
-from service.fleet import agents, selectors
+from service.fleet import agents, installations, selectors
 from service.tenancy.permissions import Action
 
 
@@ -44,3 +49,21 @@ class AgentView(View):
         """Remove an agent permanently. This is refused while the agent is online or has a trial."""
         agents.forget(self.principal, agent_id)
         return Response(status=204)
+
+
+class AgentComponents(View):
+    """/agents/ID/components"""
+
+    actions = {"POST": Action.AGENT_ENROL}
+
+    @extend_schema(
+        operation_id="orderComponent", request=OrderComponentSerializer, responses={202: AgentDetailSerializer}
+    )
+    def post(self, request: Request, agent_id: str) -> Response:
+        """Ask an agent to install, update or remove a component that ships with it, where its policy allows that.
+
+        The answer of the agent appears in its field `orders`.
+        """
+        body = self.body(OrderComponentSerializer)
+        installations.order(self.principal, agent_id, component=body["component"], action=body["action"])
+        return Response(AgentDetailSerializer(selectors.get_agent(self.principal, agent_id)).data, status=202)

@@ -33,7 +33,7 @@ async def changes(request: HttpRequest) -> HttpResponseBase:
         log_context.bind(tenant=principal.tenant_id, actor=principal.actor)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(principal, _stream(request, principal.tenant_id))
+    return await respond(principal, _stream(request, principal.tenant_id))
 
 
 async def _stream(request: HttpRequest, tenant_id: int) -> AsyncGenerator[str, None]:

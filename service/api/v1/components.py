@@ -12,10 +12,12 @@ from service.api.v1.serializers.components import (
     ComponentListSerializer,
     ComponentTextSerializer,
     FileDetailSerializer,
+    GallerySerializer,
     WriteComponentSerializer,
 )
 from service.api.views import View
 from service.fleet import component_files, components
+from service.planning.gallery import gallery
 from service.tenancy.permissions import Action
 
 
@@ -38,6 +40,17 @@ class ComponentList(View):
         body = self.body(WriteComponentSerializer)
         file = component_files.write(self.principal, body["text"], after=body["after"])
         return Response(FileDetailSerializer(file).data, status=201)
+
+
+class GalleryView(View):
+    """/gallery"""
+
+    actions = {"GET": Action.AGENT_READ}
+
+    @extend_schema(operation_id="getGallery", responses=GallerySerializer)
+    def get(self, request: Request) -> Response:
+        """List systems that have a component which ships with the agent, with its study file and its measured gain."""
+        return Response(GallerySerializer(gallery()).data)
 
 
 class ComponentCheck(View):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -30,9 +31,11 @@ async def log_events(request: HttpRequest, name: str, number: int) -> HttpRespon
         principal = await in_thread(admit, request, name)
         log_context.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
         trial = await in_thread(selectors.trial_of, principal, name, number)
+        # Another study may get this one's name, with a trial of this number.
+        principal = replace(principal, study_uid=str(trial.study.uid))
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(principal, _stream(request, principal, name, number, trial.pk))
+    return await respond(principal, _stream(request, principal, name, number, trial.pk))
 
 
 async def _stream(

@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from service.api.v1.serializers.matching import (
+    ApprovalSerializer,
     ChangeRecordSerializer,
     ClusterQuery,
     JobQuery,
@@ -28,7 +29,7 @@ from service.api.v1.serializers.matching import (
     submission_of,
 )
 from service.api.views import View
-from service.matching import books, feedback, jobs, quality, records, settings
+from service.matching import approval, books, feedback, jobs, quality, records, settings
 from service.matching.models import Record
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
@@ -112,6 +113,23 @@ class MatchingSettingsView(View):
         cluster = body.pop("cluster")
         settings.update(self.principal, cluster, settings.parse(**body))
         return _settings(self.principal, cluster)
+
+
+class MatchingApproval(View):
+    """/matching/approval"""
+
+    actions = {"GET": Action.RECORD_READ, "PUT": Action.MATCHING_CONFIGURE}
+
+    @extend_schema(operation_id="getMatchingApproval", responses=ApprovalSerializer)
+    def get(self, request: Request) -> Response:
+        """Get whether records need the approval of an administrator before other users' jobs get their settings."""
+        return Response(ApprovalSerializer({"required": approval.is_needed(self.principal)}).data)
+
+    @extend_schema(operation_id="updateMatchingApproval", request=ApprovalSerializer, responses=ApprovalSerializer)
+    def put(self, request: Request) -> Response:
+        """Set whether records need the approval of an administrator before other users' jobs get their settings."""
+        needed = approval.require(self.principal, self.body(ApprovalSerializer)["required"])
+        return Response(ApprovalSerializer({"required": needed}).data)
 
 
 class MatchingQuality(View):

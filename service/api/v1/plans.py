@@ -60,6 +60,7 @@ class PlanList(View):
                 "spec": found.spec.to_json(),
                 "algorithm_choice": choice,
                 "size": None if found.size is None else str(found.size),
+                "feasible": None if found.feasible is None else str(found.feasible),
                 "first": found.first,
                 "agents": agents,
                 "duration": found.duration,

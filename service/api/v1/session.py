@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from service.api import authentication
 from service.api.v1.serializers.session import SessionSerializer, SignInOptionsSerializer, SignInSerializer
 from service.api.views import View
-from service.core.errors import Forbidden
-from service.identity.principals import administrator, identify, tenant_name
+from service.identity import sign_ins
+from service.identity.principals import tenant_name
 from service.identity.sign_in import sign_in
 from service.tenancy.permissions import Action, may
 from service.tenancy.principal import Principal
@@ -47,14 +47,8 @@ class Session(View):
         """
         authentication.check_same_origin(request._request)
         body = self.body(SignInSerializer)
-        principal, proof = identify(body["token"].strip(), body["tenant"])
-        if proof is None and principal != administrator():
-            # A session would have neither the scopes nor the study of the token, and would outlive it.
-            raise Forbidden(
-                "not_a_persons_token",
-                "An API token or an agent's credential is for programs and cannot open a session."
-                " Sign in as a person, or with the administrator's token.",
-            )
+        address, cookie = authentication.address_of(request._request), authentication.cookie_of(request._request)
+        principal, proof = sign_ins.by_token(body["token"].strip(), body["tenant"], address, cookie)
         response = Response(_describe(principal))
         authentication.start_session(request._request, response, principal, proof)
         return response

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from service.api.v1.serializers.settings import SettingsQuery, SettingsSerializer
 from service.api.v1.serializers.studies import (
     AnalysisSerializer,
     CreateStudySerializer,
@@ -22,6 +23,7 @@ from service.api.v1.serializers.studies import (
 from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
 from service.core.errors import InvalidInput
+from service.fleet import recipes
 from service.fleet.offers import check_offer
 from service.fleet.spaces import offered_space
 from service.planning.create import check_new_name, create_study, delete_study, update_state, update_tags
@@ -167,6 +169,26 @@ class StudyBest(View):
         analysis = analyse(self.principal, study)
         found: dict[str, Any] = {"trials": best_trials(self.principal, study, analysis)}
         return Response(BestTrialsSerializer(found).data)
+
+
+class StudySettings(View):
+    """/studies/NAME/settings"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="getStudySettings", parameters=[SettingsQuery], responses=SettingsSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Get the recommended values, or those of a trial, in the form in which the program takes them."""
+        query = self.query(SettingsQuery)
+        found = recipes.settings(self.principal, name, query["format"], trial=query["trial"], context=query["context"])
+        described = {
+            "text": found.rendered.text,
+            "files": [{"name": one, "text": text} for one, text in found.rendered.files.items()],
+            "notes": found.rendered.notes,
+            "params": found.params,
+            "by_component": found.component,
+        }
+        return Response(SettingsSerializer(described).data)
 
 
 class StudyAnalysis(View):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -24,11 +24,15 @@ from service.api.v1.serializers.studies import (
 )
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
+from service.platform import valid_json
+from service.platform.rates import Rate
 from service.results.analysis import analyse
 from service.studies import selectors
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
+from service.tenancy import access, audit
 from service.tenancy.permissions import Action
+from service.tenancy.principal import Principal
 
 _COLUMNS = (
     "number",
@@ -50,6 +54,12 @@ _INTERFERENCE = ("share", "wait")
 # A spreadsheet takes a text that begins with one of these for a formula, also after spaces and in full width.
 _FORMULA = ("=", "+", "-", "@")
 _CONTROL = ("\t", "\r", "\n")
+# A person's exports of one file of a study have one entry in the audit trail for this time, in seconds.
+_ENTRY_SECONDS = 60.0
+
+_entries = Rate(1, _ENTRY_SECONDS)
+# Where a comma separates decimals, spreadsheets begin a new cell after these, whether or not the text is quoted.
+_CELL_ENDS = re.compile(r"([;\t\r\n])")
 
 
 class _Csv(BaseRenderer):
@@ -63,7 +73,7 @@ class _Csv(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         """Return the text. An error is still a problem document."""
-        return (data if isinstance(data, str) else json.dumps(data)).encode()
+        return (data if isinstance(data, str) else valid_json.dumps(data)).encode()
 
 
 class ExportCsv(View):
@@ -76,6 +86,7 @@ class ExportCsv(View):
     def get(self, request: Request, name: str) -> Response:
         """Export all trials as CSV, one on each line, with a column for each metric and each parameter."""
         study = selectors.get_study(self.principal, name)
+        _note(self.principal, study, "trials.csv")
         text = _csv(study, selectors.all_trials(self.principal, study))
         return Response(text, headers=_as_file(f"{study.name}.csv"))
 
@@ -90,6 +101,7 @@ class ExportVerdict(View):
     def get(self, request: Request, name: str) -> Response:
         """Export the verdict as CSV: a line of names, and one of values if there is a verdict."""
         study = selectors.get_study(self.principal, name)
+        _note(self.principal, study, "verdict.csv")
         verdict = analyse(self.principal, study).verdict
         written = io.StringIO()
         sheet = csv.writer(written, lineterminator="\n")
@@ -99,9 +111,9 @@ class ExportVerdict(View):
             [objective] = spec_of(study).problem.objectives
             values = VerdictSerializer(verdict).data
             values["effects"] = None if verdict.effects is None else verdict.effects.text
-            values["configuration"] = json.dumps(values["configuration"])
+            values["configuration"] = valid_json.dumps(values["configuration"])
             values["conditions"] = "; ".join(verdict.conditions)
-            values["compared"] = None if verdict.compared is None else json.dumps(values["compared"])
+            values["compared"] = None if verdict.compared is None else valid_json.dumps(values["compared"])
             values["advice_data"] = None
             row = [study.name, objective.metric, objective.unit, *(values[name] for name in names)]
             sheet.writerow([_safe(value) for value in row])
@@ -117,6 +129,7 @@ class ExportJson(View):
     def get(self, request: Request, name: str) -> Response:
         """Export the study with its spec, its verdict and all trials as JSON."""
         study = selectors.get_study(self.principal, name)
+        _note(self.principal, study, "trials.json")
         trials = TrialSerializer(selectors.all_trials(self.principal, study), many=True).data
         analysis = analyse(self.principal, study)
         data = {
@@ -127,6 +140,13 @@ class ExportJson(View):
             "trials": trials,
         }
         return Response(data, headers=_as_file(f"{study.name}.json"))
+
+
+def _note(principal: Principal, study: Study, file: str) -> None:
+    """Write that the caller exports a file of a study. A viewer may do it in a loop, so not each time."""
+    if _entries.admit((principal.tenant_id, principal.actor, study.pk, file)):
+        with access.work(principal):
+            audit.record(principal, "study.export", f"study/{study.name}", {"file": file})
 
 
 def _as_file(name: str) -> dict[str, str]:
@@ -145,6 +165,7 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
     sheet.writerow(
         [
             *_COLUMNS,
+            "repeat",
             *_INTERFERENCE,
             *(f"metric:{name}" for name in metrics),
             *(["breaks"] if problem.outcome_constraints else []),
@@ -157,6 +178,7 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
         sheet.writerow(
             [
                 *(one.isoformat() if isinstance(one, datetime) else _safe(one) for one in own),
+                "" if trial.repeat is None else _safe(trial.repeat["text"]),
                 *((trial.interference or {}).get(name) for name in _INTERFERENCE),
                 *((trial.metrics or {}).get(name) for name in metrics),
                 *([_safe("; ".join(trial.breaks or ()))] if problem.outcome_constraints else []),
@@ -168,9 +190,13 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
 
 
 def _safe(value: object) -> object:
-    """Return a value with an apostrophe in front of a text that a spreadsheet would take for a formula."""
+    """Return a value with an apostrophe in front of each part of a text that a spreadsheet would take for a formula."""
     if not isinstance(value, str):
         return value
+    text = "".join(f"'{part}" if _is_formula(part) else part for part in _CELL_ENDS.split(value))
+    return f"'{text}" if value.startswith(_CONTROL) else text
+
+
+def _is_formula(part: str) -> bool:
     # only the beginning counts, and a text may be long
-    start = unicodedata.normalize("NFKC", value.lstrip()[:1])
-    return f"'{value}" if start.startswith(_FORMULA) or value.startswith(_CONTROL) else value
+    return unicodedata.normalize("NFKC", part.lstrip()[:1]).startswith(_FORMULA)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +24,7 @@ from service.api.v1.serializers.tenancy import (
     TenantSerializer,
 )
 from service.api.views import View
+from service.platform import valid_json
 from service.tenancy import audit, export, tenants
 from service.tenancy.permissions import Action
 from service.trials import presence
@@ -57,7 +57,7 @@ class AuditExport(View):
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         """Export the audit trail as JSON lines, the oldest entry first."""
-        found = audit.pages(self.principal, audit.Filter(**self.query(AuditQuery)))
+        found = audit.export(self.principal, audit.Filter(**self.query(AuditQuery)))
         return _download("audit.jsonl", (b"".join(map(_line, entries)) for entries in found))
 
 
@@ -134,7 +134,7 @@ class TenantDetail(View):
 
 
 def _line(entry: Any) -> bytes:
-    return json.dumps(audit.as_json(entry), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return valid_json.dumps(audit.as_json(entry), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _download(name: str, parts: Iterator[bytes]) -> StreamingHttpResponse:

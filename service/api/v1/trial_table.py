@@ -7,6 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from service.api.v1.serializers.trial_table import (
+    CurvesQuery,
+    CurvesSerializer,
     FailureListSerializer,
     SampleQuery,
     SampleSerializer,
@@ -16,6 +18,7 @@ from service.api.v1.serializers.trial_table import (
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
 from service.studies import selectors, trial_table
+from service.studies.curves import curves
 from service.studies.sample import sample
 from service.tenancy.permissions import Action
 
@@ -54,6 +57,20 @@ class TrialSample(View):
         query = self.query(SampleQuery)
         found = sample(self.principal, selectors.get_study(self.principal, name), **query)
         return Response({"trials": TrialSerializer(found, many=True).data})
+
+
+class TrialCurves(View):
+    """/studies/NAME/curves"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="getCurves", parameters=[CurvesQuery], responses=CurvesSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Get the learning curves of trials: the values of a metric at the steps that trials have reported."""
+        query = self.query(CurvesQuery)
+        study = selectors.get_study(self.principal, name)
+        found = curves(self.principal, study, metric=query["metric"], trials=query["trial"])
+        return Response(CurvesSerializer(found).data)
 
 
 class TrialFailures(View):

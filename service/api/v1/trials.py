@@ -22,6 +22,7 @@ from service.api.v1.serializers.trials import (
     FailTrialSerializer,
     LeaseSerializer,
     MeasurementSerializer,
+    ReplaceParamsSerializer,
     ReportMeasurementSerializer,
     StandingSerializer,
     StopTrialSerializer,
@@ -211,6 +212,18 @@ class TrialMeasurements(View):
         """Report metric values at one step of a running trial."""
         body = self.body(ReportMeasurementSerializer)
         return _trial(tell.report_measurement(self.principal, name, number, **body))
+
+
+class TrialParams(View):
+    """/studies/NAME/trials/NUMBER/params"""
+
+    actions = {"POST": Action.TRIAL_REPORT}
+
+    @extend_schema(operation_id="replaceParams", request=ReplaceParamsSerializer, responses=TrialSerializer)
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Replace the configuration of a running trial by the one that its client really measures."""
+        body = self.body(ReplaceParamsSerializer)
+        return _trial(tell.replace_params(self.principal, name, number, **body))
 
 
 def _trial(reported: tell.Reported) -> Response:

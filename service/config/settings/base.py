@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from service.config.settings.auth import *
@@ -15,8 +17,8 @@ from service.tenancy.cursor import TenantCursor
 
 ROOT = Path(__file__).resolve().parents[3]
 # The applications that own tables. `trials` and `results` share the label `pipeline`, and so its migrations.
-DOMAIN = ("tenancy", "identity", "studies", "notices", "matching", "trials", "results", "fleet")
-LABELS = ("tenancy", "identity", "studies", "notices", "matching", "pipeline", "fleet")
+DOMAIN = ("tenancy", "identity", "studies", "notices", "matching", "trials", "live", "results", "fleet")
+LABELS = ("tenancy", "identity", "studies", "notices", "matching", "pipeline", "live", "fleet")
 
 INSTALLED_APPS = [*(f"service.{name}" for name in DOMAIN), "service.workers", "rest_framework", "drf_spectacular"]
 MIGRATION_MODULES = {label: f"migrations.{label}" for label in LABELS}
@@ -92,7 +94,14 @@ def database(url: str) -> dict[str, Any]:
     TRIMTAB_LISTEN_DATABASE_URL says that `url` is the address of a pooler, which gives each transaction another
     connection, so that no statement stays prepared.
     """
-    parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
+    try:
+        parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError:
+        # The library's own message quotes the address with its password.
+        raise ImproperlyConfigured(
+            "DATABASE_URL is not the address of a database. Use postgresql://USER:PASSWORD@HOST:PORT/NAME, with"
+            " special characters as %XX."
+        ) from None
     options: dict[str, Any] = {
         "server_side_binding": True,
         "cursor_factory": TenantCursor,

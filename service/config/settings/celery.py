@@ -5,10 +5,13 @@ from typing import Any
 
 SWEEP_SECONDS = 2.0
 
-# A computation may take seconds and has a worker to itself. The short periodic tasks must not wait for it, so they have
-# their own queue, which the `beat` process empties.
+# A computation may take seconds and has a worker to itself. Short periodic tasks and deliveries of notifications
+# must not wait for it, nor it for them, so they have their own queues, which the `beat` process empties.
 CELERY_TASK_DEFAULT_QUEUE = "compute"
 CELERY_TASK_ROUTES = {"service.*.tasks.sweep": {"queue": "sweep"}}
+# A message in another form, such as a pickle, could run code of whoever wrote it. It is discarded.
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False

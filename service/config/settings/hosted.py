@@ -40,3 +40,4 @@ CELERY_BROKER_URL = os.environ["CELERY_BROKER_URL"]
 if CELERY_BROKER_URL.startswith(("redis:", "rediss:")):
     # A request must not hang if the broker hangs. The sweep sends a message again if it was not sent.
     CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2, "socket_timeout": 10}
+    CELERY_BROKER_TRANSPORT = "service.config.redis_broker:Transport"

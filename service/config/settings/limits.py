@@ -4,14 +4,20 @@ import os
 
 # docs/reference/limits.md lists these and all other bounds.
 
-# The body of a REST request; gRPC has the same limit in rpc/admission.py.
-DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+# The body of a REST request. A short value takes twenty times its bytes in memory, so this is the bound of gRPC for
+# requests with lists (rpc/admission.py).
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 # The time in which the headers of a REST request must arrive, counted from the connection or their first byte.
 TRIMTAB_HTTP_HEADER_SECONDS = float(os.environ.get("TRIMTAB_HTTP_HEADER_SECONDS", "20"))
 # The time in which the body of a REST request must arrive.
 TRIMTAB_HTTP_BODY_SECONDS = float(os.environ.get("TRIMTAB_HTTP_BODY_SECONDS", "60"))
 # Open connections of one web process. Beyond it uvicorn answers 503.
 TRIMTAB_HTTP_CONNECTIONS = int(os.environ.get("TRIMTAB_HTTP_CONNECTIONS", "5000"))
+# Seconds of CPU that one request or one study's part of a sweep may use, and those of one costly suggestion or insight.
+TRIMTAB_REQUEST_CPU_SECONDS = float(os.environ.get("TRIMTAB_REQUEST_CPU_SECONDS", "10"))
+TRIMTAB_OPERATION_CPU_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_CPU_SECONDS", "60"))
+# REST requests of one tenant that one web process serves at the same time. The others wait for their turn.
+TRIMTAB_HTTP_REQUESTS_PER_TENANT = int(os.environ.get("TRIMTAB_HTTP_REQUESTS_PER_TENANT", "4"))
 # Event streams in one web process: of all callers, of one tenant and of one principal.
 TRIMTAB_STREAMS = int(os.environ.get("TRIMTAB_STREAMS", "2000"))
 TRIMTAB_STREAMS_PER_TENANT = int(os.environ.get("TRIMTAB_STREAMS_PER_TENANT", "1000"))
@@ -39,6 +45,8 @@ TRIMTAB_OPERATION_REQUEUE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_REQU
 # Rows of a tenant that no quota counts: agents, valid API tokens, and unused enrolments.
 TRIMTAB_AGENTS_PER_TENANT = int(os.environ.get("TRIMTAB_AGENTS_PER_TENANT", "100000"))
 TRIMTAB_TOKENS_PER_TENANT = int(os.environ.get("TRIMTAB_TOKENS_PER_TENANT", "10000"))
+# API tokens that one person may create within an hour.
+TRIMTAB_TOKENS_PER_HOUR = int(os.environ.get("TRIMTAB_TOKENS_PER_HOUR", "100"))
 TRIMTAB_ENROLMENTS_PER_TENANT = int(os.environ.get("TRIMTAB_ENROLMENTS_PER_TENANT", "10000"))
 # Reported jobs that a tenant keeps; the oldest are removed.
 TRIMTAB_MATCHING_JOBS = int(os.environ.get("TRIMTAB_MATCHING_JOBS", "100000"))

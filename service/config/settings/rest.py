@@ -7,7 +7,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     # Views call tenancy/permissions.py themselves: api/views.py.
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_PARSER_CLASSES": ["service.api.parsing.JSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["service.api.rendering.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "service.api.schema.Schema",
     "EXCEPTION_HANDLER": "service.api.errors.answer",
     "UNAUTHENTICATED_USER": None,

@@ -25,6 +25,10 @@ class Agent(TenantOwned):
     components = ExactJSONField(default=list)
     # What the agent's administrator allows the service to run: {rule: text}. Empty: everything that the agent offers.
     policy = ExactJSONField(default=dict, db_default=Value("{}"))
+    # What its policy lets people install from the service: [{"name", "version", "installed"}]
+    installable = ExactJSONField(default=list, db_default=Value("[]"))
+    # The last order of each of these components (fleet/installations.py), by the component's name.
+    orders = ExactJSONField(default=dict, db_default=Value("{}"))
     # A draining agent gets no new trials. Its running trials continue.
     draining = models.BooleanField(default=False, db_default=False)
     session_id = models.CharField(max_length=100, blank=True)

@@ -6,9 +6,7 @@ Lengths are bounded, because a job comes from a request: the rest of a longer te
 from __future__ import annotations
 
 import re
-import shlex
 from calendar import monthrange
-from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -16,16 +14,21 @@ from typing import NamedTuple, TypeAlias
 from service.core.errors import InvalidInput
 from service.matching.linkage.job import Job
 
-LONGEST_NAME = 256
+LONGEST_NAME = 128
 LONGEST_COMMAND_LINE = 4096
 MOST_WORDS = 256
-MOST_TOKENS = 64
+MOST_TOKENS = 32
+LONGEST_TOKEN = 64
 
 # Pairs of an option and its values, sorted by the option; the option "" has the arguments before the first option.
 Options: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 _SEPARATORS = re.compile(r"[/_\-.0-9]+")
 _QUOTES = re.compile(r"['\"\\]")
+_BLANK = " \t\r\n"
+_PART = re.compile(r"""[^ \t\r\n'"\\]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+_WORD = re.compile(f"(?:{_PART.pattern})+", re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\])')
 _ASSIGNMENT = re.compile(r"-*[A-Za-z_][\w.-]*=")
 
 
@@ -76,7 +79,7 @@ def tokens(path: str) -> tuple[str, ...]:
     Digits only separate: versions and time stamps differ between runs of one application, and as rare words they would
     weigh more than its name.
     """
-    return tuple(token for token in _SEPARATORS.split(path) if token)[:MOST_TOKENS]
+    return tuple(token[:LONGEST_TOKEN] for token in _SEPARATORS.split(path) if token)[:MOST_TOKENS]
 
 
 def command(line: str, program: str) -> tuple[str, Options]:
@@ -101,9 +104,34 @@ def _words(line: str) -> list[str]:
     words = line.split()
     if _QUOTES.search(line):
         # A line with a quote that is not closed is compared as it is written.
-        with suppress(ValueError):
-            words = [word for word in shlex.split(line) if word]
+        unquoted = _unquoted(line)
+        words = words if unquoted is None else unquoted
     return words[:MOST_WORDS]
+
+
+def _unquoted(line: str) -> list[str] | None:
+    """Return the words of a line as a shell does, without empty ones; None if a quote is not closed.
+
+    This is shlex.split(), which takes a millisecond for a long line.
+    """
+    words, end = [], 0
+    for found in _WORD.finditer(line):
+        if line[end : found.start()].strip(_BLANK):
+            return None
+        words.append("".join(map(_plain, _PART.findall(found[0]))))
+        end = found.end()
+    return None if line[end:].strip(_BLANK) else [word for word in words if word]
+
+
+def _plain(part: str) -> str:
+    match part[0]:
+        case "'":
+            return part[1:-1]
+        case '"':
+            return _ESCAPED.sub(r"\1", part[1:-1])
+        case "\\":
+            return part[1:]
+    return part
 
 
 def _options(words: list[str]) -> Options:

@@ -72,7 +72,7 @@ class _Best(NamedTuple):
 
 
 class Index:
-    """Records by their id. All methods may be called by several threads at once.
+    """Records by their id. All methods may be called by several threads at once. They take a job, or its features.
 
     A search computes the similarity of the job to each distinct value and adds up the values of each record by
     look-ups, for all fields but path and options, whose similarities cost more. These are computed for the records that
@@ -87,25 +87,25 @@ class Index:
     def __len__(self) -> int:
         return len(self._store)
 
-    def put(self, record: str, job: Job, order: int) -> None:
+    def put(self, record: str, job: Job | Features, order: int) -> None:
         """Add a record or replace it. Among equal scores the highest `order` wins.
 
         Raises:
             InvalidInput: the job's time has no time zone.
         """
-        found = features(job)
+        found = _compared(job)
         with self._lock:
             self._store.put({record: (found, order)})
             self._store = self._store.compacted()
 
-    def load(self, items: Iterable[tuple[str, Job, int]]) -> None:
+    def load(self, items: Iterable[tuple[str, Job | Features, int]]) -> None:
         """Put many records, each with its job and order. Searches may run meanwhile.
 
         Raises:
             InvalidInput: a job's time has no time zone.
         """
         iterator = iter(items)
-        while chunk := {record: (features(job), order) for record, job, order in islice(iterator, _LOADED_AT_ONCE)}:
+        while chunk := {record: (_compared(job), order) for record, job, order in islice(iterator, _LOADED_AT_ONCE)}:
             with self._lock:
                 self._store.put(chunk)
                 self._store = self._store.compacted()
@@ -118,7 +118,7 @@ class Index:
 
     def nearest(
         self,
-        job: Job,
+        job: Job | Features,
         cluster_nodes: int,
         at_least: float = 0.0,
         *,
@@ -144,7 +144,7 @@ class Index:
         parts = tuple(map(Part, FIELDS, query.scale.parts, similarities.tolist()))
         return Found(record, best.score, parts)
 
-    def compare(self, job: Job, cluster_nodes: int, records: Sequence[str]) -> Floats:
+    def compare(self, job: Job | Features, cluster_nodes: int, records: Sequence[str]) -> Floats:
         """Return the similarities of a job to records, with shape (records, fields); the fields are as in FIELDS.
 
         Raises:
@@ -158,9 +158,13 @@ class Index:
             return self._similarities(query, rows, paths, options)
 
     def _query(
-        self, job: Job, cluster_nodes: int, weights: Weights | None = None, night: tuple[int, int] | None = None
+        self,
+        job: Job | Features,
+        cluster_nodes: int,
+        weights: Weights | None = None,
+        night: tuple[int, int] | None = None,
     ) -> _Query:
-        return _Query(features(job), max(cluster_nodes, 1), _scale(weights or self._weights, night or self._night))
+        return _Query(_compared(job), max(cluster_nodes, 1), _scale(weights or self._weights, night or self._night))
 
     def _search(self, query: _Query, at_least: float) -> _Best | None:
         if not len(self._store):
@@ -262,6 +266,10 @@ class Index:
             np.float64,
         ).T
         return found
+
+
+def _compared(job: Job | Features) -> Features:
+    return job if isinstance(job, Features) else features(job)
 
 
 def _near(nodes: int, others: list[int], largest: int) -> Floats:

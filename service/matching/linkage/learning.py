@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from service.core.errors import InvalidInput
+from service.matching.linkage.features import Features
 from service.matching.linkage.index import Index
 from service.matching.linkage.job import Job
 from service.matching.linkage.ragged import Floats
@@ -38,9 +39,9 @@ THRESHOLDS = tuple(round(0.5 + 0.01 * place, 2) for place in range(51))
 
 
 class Labelled(NamedTuple):
-    """A record's job, and what a match has to agree in: its component and application."""
+    """A record's job or the features of it, and what a match has to agree in: its component and application."""
 
-    job: Job
+    job: Job | Features
     label: str
 
 

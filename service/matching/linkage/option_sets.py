@@ -8,6 +8,7 @@ job has, and 1 if neither has any.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TypeAlias
 
 import numpy as np
@@ -24,7 +25,12 @@ def _atoms(key: str, values: tuple[str, ...]) -> list[_Atom]:
     """Return the values of an option in a form whose intersection of sets is that of the values with repetitions."""
     if not values:
         return [(key, None, 0)]
-    return [(key, value, values[:place].count(value)) for place, value in enumerate(values)]
+    seen: Counter[str] = Counter()
+    atoms: list[_Atom] = []
+    for value in values:
+        atoms.append((key, value, seen[value]))
+        seen[value] += 1
+    return atoms
 
 
 class OptionSets(Codes[Options]):

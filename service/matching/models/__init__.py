@@ -3,10 +3,11 @@
 from service.matching.models.job import ConsideredRecord, Decision, End, ReportedJob
 from service.matching.models.ledger import Ledger
 from service.matching.models.metadata import JobColumns
-from service.matching.models.record import Cause, Record, State
+from service.matching.models.record import Audience, Cause, Record, State
 from service.matching.models.settings import MatchingSettings
 
 __all__ = [
+    "Audience",
     "Cause",
     "ConsideredRecord",
     "Decision",

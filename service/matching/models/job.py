@@ -22,12 +22,16 @@ class End(StrEnum):
 
 
 class Decision(StrEnum):
-    """The use of a record for a job: applied, not applied as a control, a dry run, or refused by a policy."""
+    """The use of a record for a job: applied, not applied as a control, a dry run, or refused by a policy.
+
+    EXPLORED: the candidate of a live study was applied in place of the record's settings.
+    """
 
     APPLIED = "APPLIED"
     CONTROL = "CONTROL"
     DRY_RUN = "DRY_RUN"
     REFUSED = "REFUSED"
+    EXPLORED = "EXPLORED"
 
 
 class ReportedJob(JobColumns):
@@ -42,6 +46,9 @@ class ReportedJob(JobColumns):
     end = models.CharField(max_length=16)
     seconds = models.FloatField()
     ended_at = models.DateTimeField()
+    # Whether the agent has the end from the scheduler, which knows the job as one of this user, or trusts the commands
+    # of its host. Anybody could report any other one, so only confirmed jobs count for a record or against it.
+    confirmed = models.BooleanField(default=False, db_default=False)
     received_at = models.DateTimeField(db_default=Now())
 
     class Meta:

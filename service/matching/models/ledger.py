@@ -1,4 +1,4 @@
-"""Ledgers: one counter of changes and one of jobs for each tenant."""
+"""Ledgers: for each tenant a counter of changes, one of jobs, and whether its records need approval."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class Ledger(TenantOwned):
 
     revision = models.BigIntegerField(default=0)
     jobs = models.BigIntegerField(default=0)
+    # Whether an administrator has to approve a record before jobs of other users than its own get its settings.
+    approval = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant"], name="ledger_of_tenant")]

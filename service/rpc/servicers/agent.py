@@ -3,9 +3,20 @@
 from itertools import chain, repeat
 
 from service._gen import agent_pb2, agent_pb2_grpc
-from service.fleet import agents, artifacts, component_files, dry_runs, grants, heartbeats, logs, runs
+from service.fleet import (
+    agents,
+    artifacts,
+    component_files,
+    dry_runs,
+    grants,
+    heartbeats,
+    installations,
+    live_instances,
+    logs,
+    runs,
+)
 from service.identity import enrolment
-from service.rpc import converters
+from service.rpc import converters, live_converters
 from service.rpc.admission import Context
 from service.rpc.held_calls import Waits, end_of
 from service.rpc.interceptors import current_principal, requires
@@ -13,6 +24,11 @@ from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
+
+_ACTIONS = {
+    installations.INSTALL: agent_pb2.ComponentOrder.ACTION_INSTALL,
+    installations.REMOVE: agent_pb2.ComponentOrder.ACTION_REMOVE,
+}
 
 
 class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
@@ -54,6 +70,9 @@ class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
             ],
             session_id=request.session_id,
             policy=dict(request.policy),
+            installable=[
+                {"name": one.name, "version": one.version, "installed": one.installed} for one in request.installable
+            ],
         )
         return agent_pb2.RegisterResponse(
             lease_time=converters.duration(registration.lease_seconds),
@@ -81,7 +100,7 @@ class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
         calls = chain([_renew_leases], repeat(_stops))
         return await self._waits.until(
             lambda: self.threads.run(next(calls), principal, request),
-            lambda response: bool(response.cancel or response.lost or response.dry_runs),
+            lambda response: bool(response.cancel or response.lost or response.dry_runs or response.orders),
             end=end_of(request.wait, context),
             stop=principal.tenant_id,
         )
@@ -135,6 +154,7 @@ class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
             doubt=request.doubt,
             interference=converters.interference_or_none(request),
             machine=request.machine,
+            live=live_converters.live_result(request.live) if request.HasField("live") else None,
         )
         return agent_pb2.SettleLeaseResponse()
 
@@ -164,6 +184,16 @@ class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
 
     @requires(Action.AGENT_RUN, agent="agent_id")
     @in_thread
+    def AnswerComponentOrder(
+        self, principal: Principal, request: agent_pb2.AnswerComponentOrderRequest
+    ) -> agent_pb2.AnswerComponentOrderResponse:
+        installations.answer(
+            principal, agent_id=request.agent_id, order=request.id, code=request.code, message=request.message
+        )
+        return agent_pb2.AnswerComponentOrderResponse()
+
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
     def PutArtifact(self, principal: Principal, request: agent_pb2.PutArtifactRequest) -> agent_pb2.PutArtifactResponse:
         left_out = artifacts.put(
             principal,
@@ -176,6 +206,18 @@ class AgentServicer(Servicer, agent_pb2_grpc.AgentServiceServicer):
             left_out=request.left_out,
         )
         return agent_pb2.PutArtifactResponse(left_out=left_out)
+
+    @requires(Action.AGENT_RUN, agent="agent_id")
+    @in_thread
+    def ReportLive(self, principal: Principal, request: agent_pb2.ReportLiveRequest) -> agent_pb2.ReportLiveResponse:
+        found = [live_converters.instance(one) for one in request.instances]
+        wanted = live_instances.report(principal, agent_id=request.agent_id, instances=found)
+        return agent_pb2.ReportLiveResponse(
+            revert=[
+                agent_pb2.ReportLiveResponse.Revert(component=one.component, instance=one.instance, reason=one.reason)
+                for one in wanted
+            ]
+        )
 
     @requires(Action.AGENT_RUN)
     @in_thread
@@ -223,4 +265,8 @@ def _renewal_message(principal: Principal, agent_id: str, renewal: heartbeats.Re
         ],
         cancel=[agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=reason) for lease, reason in renewal.cancel],
         lost=renewal.lost,
+        orders=[
+            agent_pb2.ComponentOrder(id=one["id"], component=name, action=_ACTIONS[one["action"]])
+            for name, one in renewal.orders.items()
+        ],
     )

@@ -1,6 +1,5 @@
 """trimtab.identity.v1.IdentityService."""
 
-import json
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -12,6 +11,7 @@ from service.identity import enrolment, principals, revocations, tokens
 from service.identity.models import ApiToken
 from service.identity.principals import tenant_name
 from service.identity.sign_in import sign_in
+from service.platform import valid_json
 from service.rpc.admission import Context
 from service.rpc.interceptors import requires
 from service.rpc.servicers.base import Servicer, in_thread
@@ -152,9 +152,9 @@ def _entry(entry: AuditEntry) -> identity_pb2.AuditEntry:
         address=entry.address,
         action=entry.action,
         target=entry.target,
-        detail=json.dumps(entry.detail),
-        before=json.dumps(entry.before),
-        after=json.dumps(entry.after),
+        detail=valid_json.dumps(entry.detail),
+        before=valid_json.dumps(entry.before),
+        after=valid_json.dumps(entry.after),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from service._gen import matching_pb2, matching_pb2_grpc
-from service.matching import books, feedback, jobs, records, settings
+from service.core.errors import InvalidInput
+from service.live import job_trials
+from service.matching import approval, books, feedback, jobs, records, settings
 from service.rpc import matching_converters as converters
 from service.rpc.admission import Context
 from service.rpc.following import Following
@@ -16,7 +18,7 @@ from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
 # A match with more records than this computes in a thread, so that other calls do not wait for it.
-_MOST_INLINE = 5000
+_MOST_INLINE = 1000
 
 
 class MatchingServicer(Servicer, matching_pb2_grpc.MatchingServiceServicer):
@@ -50,11 +52,16 @@ class MatchingServicer(Servicer, matching_pb2_grpc.MatchingServiceServicer):
 
     @requires(Action.MATCH_REPORT)
     @in_thread
+    def Explore(self, principal: Principal, request: matching_pb2.ExploreRequest) -> matching_pb2.ExploreResponse:
+        return converters.place_message(job_trials.explore(principal, converters.question_of(request)))
+
+    @requires(Action.MATCH_REPORT)
+    @in_thread
     def ReportJobs(
         self, principal: Principal, request: matching_pb2.ReportJobsRequest
     ) -> matching_pb2.ReportJobsResponse:
         reports = [converters.report_of(f"jobs[{index}]", one) for index, one in enumerate(request.jobs)]
-        jobs.report(principal, reports)
+        job_trials.report(principal, reports)
         return matching_pb2.ReportJobsResponse()
 
     @requires(Action.RECORD_READ, study="study")
@@ -103,3 +110,17 @@ class MatchingServicer(Servicer, matching_pb2_grpc.MatchingServiceServicer):
     ) -> matching_pb2.Settings:
         wanted = converters.settings_of(request.settings)
         return converters.settings_message(settings.update(principal, request.cluster, wanted))
+
+    @requires(Action.RECORD_READ)
+    @in_thread
+    def GetApproval(self, principal: Principal, request: matching_pb2.GetApprovalRequest) -> matching_pb2.Approval:
+        return matching_pb2.Approval(required=approval.is_needed(principal))
+
+    @requires(Action.MATCHING_CONFIGURE)
+    @in_thread
+    def UpdateApproval(
+        self, principal: Principal, request: matching_pb2.UpdateApprovalRequest
+    ) -> matching_pb2.Approval:
+        if not request.HasField("approval"):
+            raise InvalidInput("approval", None, "an approval")
+        return matching_pb2.Approval(required=approval.require(principal, request.approval.required))

@@ -1,31 +1,34 @@
 """trimtab.tuning.v1.TuningService."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
 from uuid import UUID
 
 from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import InvalidInput, NotFound, Unavailable
+from service.fleet import live, recipes
 from service.fleet import selectors as fleet
 from service.fleet.components import best_settings
 from service.fleet.offers import check_offer
 from service.fleet.spaces import check_space, offered_space
+from service.live.status import revealed
 from service.planning import space_changes, space_edits, study_file
 from service.planning.create import create_study, delete_study, extend_budget, update_state
 from service.planning.plan import checked
+from service.platform import valid_json
 from service.results import insight
 from service.results.analysis import analyse, best_trials
-from service.rpc import converters
+from service.rpc import converters, live_converters
 from service.rpc.admission import Context
 from service.rpc.held_calls import Waits, end_of
 from service.rpc.interceptors import current_principal, requires
 from service.rpc.servicers.base import Servicer, in_thread
 from service.rpc.threads import DatabaseThreads
+from service.rpc.values import plain_values, set_value
 from service.studies import notes, selectors
 from service.studies.listen_notify import listener
-from service.studies.specs import parse
+from service.studies.specs import parse, spec_of
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 from service.trials import ask, client_leases, enqueue, tell
@@ -62,7 +65,12 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
             load_if_exists=request.load_if_exists,
             request_id=request.request_id,
         )
-        return converters.study_message(study)
+        message = converters.study_message(study)
+        space = spec_of(study).space
+        feasible = space.feasible_count()
+        if feasible is not None:
+            message.space_size, message.feasible_size = str(space.cardinality()), str(feasible)
+        return message
 
     @requires(Action.STUDY_CREATE, study="name")
     @in_thread
@@ -82,7 +90,7 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
     ) -> tuning_pb2.GetStudyFileResponse:
         study = selectors.get_study(principal, request.study)
         content = study_file.content_of(study, brief=False)
-        return tuning_pb2.GetStudyFileResponse(text=study_file.text_of(study), json=json.dumps(content))
+        return tuning_pb2.GetStudyFileResponse(text=study_file.text_of(study), json=valid_json.dumps(content))
 
     @requires(Action.STUDY_READ, study="name")
     @in_thread
@@ -209,11 +217,15 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
             tell.add_trial(
                 principal,
                 request.study,
-                params=converters.plain_values("params", request.params),
+                params=plain_values("params", request.params),
                 metrics=dict(request.metrics),
                 state=converters.added_state(request.state),
                 reason=request.reason,
                 request_id=request.request_id,
+                measurements=[
+                    tell.Reading(one.step, dict(one.metrics), converters.seconds_or_none(one, "elapsed"))
+                    for one in request.measurements
+                ],
             )
         )
 
@@ -225,13 +237,17 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
         study, trials = enqueue.enqueue_trials(
             principal,
             request.study,
-            params=converters.plain_values("params", request.params),
+            params=plain_values("params", request.params),
             count=request.count,
             request_id=request.request_id,
         )
-        return tuning_pb2.EnqueueTrialsResponse(
-            trials=[converters.trial_message(study.name, trial) for trial in trials]
-        )
+        return tuning_pb2.EnqueueTrialsResponse(trials=[converters.trial_message(study, trial) for trial in trials])
+
+    @requires(Action.TRIAL_REPORT, study="study")
+    @in_thread
+    def ReplaceParams(self, principal: Principal, request: tuning_pb2.ReplaceParamsRequest) -> tuning_pb2.Trial:
+        params = plain_values("params", request.params)
+        return converters.reported_message(tell.replace_params(principal, request.study, request.trial, params=params))
 
     @requires(Action.TRIAL_REPORT, study="study")
     @in_thread
@@ -283,7 +299,28 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.STUDY_READ, study="study")
     @in_thread
     def GetTrial(self, principal: Principal, request: tuning_pb2.GetTrialRequest) -> tuning_pb2.Trial:
-        return converters.trial_detail_message(selectors.get_trial(principal, request.study, request.trial))
+        detail = selectors.get_trial(principal, request.study, request.trial)
+        message = converters.trial_detail_message(detail)
+        if (found := revealed(principal, detail.trial)) is not None:
+            message.live.CopyFrom(live_converters.result_message(found.result, found.seed, found.commitment))
+        return message
+
+    @requires(Action.STUDY_READ, study="study")
+    @in_thread
+    def GetLive(self, principal: Principal, request: tuning_pb2.GetLiveRequest) -> tuning_pb2.LiveStatus:
+        return live_converters.status_message(live.status(principal, request.study))
+
+    @requires(Action.LIVE_APPROVE, study="study")
+    @in_thread
+    def DecidePlan(self, principal: Principal, request: tuning_pb2.DecidePlanRequest) -> tuning_pb2.LiveStatus:
+        found = live.decide(principal, request.study, request.trial, approve=request.approve, reason=request.reason)
+        return live_converters.status_message(found)
+
+    @requires(Action.STUDY_UPDATE, study="study")
+    @in_thread
+    def StopLive(self, principal: Principal, request: tuning_pb2.StopLiveRequest) -> tuning_pb2.LiveStatus:
+        found = live.stop(principal, request.study, reason=request.reason, leave_kept=request.leave_kept)
+        return live_converters.status_message(found)
 
     @requires(Action.TRIAL_REPORT, study="study")
     @in_thread
@@ -295,7 +332,7 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
             text=request.text if request.HasField("text") else None,
             tags=list(request.tags.tags) if request.HasField("tags") else None,
             attributes={
-                **converters.plain_values("attributes", request.set_attributes),
+                **plain_values("attributes", request.set_attributes),
                 **dict.fromkeys(request.remove_attributes),
             },
         )
@@ -319,7 +356,7 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
             page_token=request.page_token,
         )
         return tuning_pb2.ListTrialsResponse(
-            trials=[converters.trial_message(request.study, trial) for trial in page.items],
+            trials=[converters.trial_message(trial.study, trial) for trial in page.items],
             next_page_token=page.next_page_token,
         )
 
@@ -334,6 +371,25 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
 
     @requires(Action.STUDY_READ, study="study")
     @in_thread
+    def RenderSettings(
+        self, principal: Principal, request: tuning_pb2.RenderSettingsRequest
+    ) -> tuning_pb2.RenderSettingsResponse:
+        found = recipes.settings(
+            principal,
+            request.study,
+            request.format,
+            trial=request.trial,
+            context=plain_values("context", request.context),
+        )
+        message = tuning_pb2.RenderSettingsResponse(
+            text=found.rendered.text, files=found.rendered.files, notes=found.rendered.notes
+        )
+        for name, value in found.params.items():
+            set_value(message.params[name], value)
+        return message
+
+    @requires(Action.STUDY_READ, study="study")
+    @in_thread
     def GetProspects(
         self, principal: Principal, request: tuning_pb2.GetProspectsRequest
     ) -> tuning_pb2.GetProspectsResponse:
@@ -342,6 +398,18 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
         prospects = (found.data or {}).get("prospects", ())
         return tuning_pb2.GetProspectsResponse(
             prospects=[tuning_pb2.Prospect(**one) for one in prospects],
+            finished=found.finished,
+            computing=found.asked_at is not None,
+            needed=FEWEST,
+            error=found.error,
+        )
+
+    @requires(Action.STUDY_READ, study="study")
+    @in_thread
+    def GetInsight(self, principal: Principal, request: tuning_pb2.GetInsightRequest) -> tuning_pb2.GetInsightResponse:
+        found = insight.read(principal, selectors.get_study(principal, request.study))
+        return tuning_pb2.GetInsightResponse(
+            json="" if found.data is None else valid_json.dumps(found.data),
             finished=found.finished,
             computing=found.asked_at is not None,
             needed=FEWEST,
@@ -415,8 +483,8 @@ def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsReque
             client_id=request.client_id,
             lease_seconds=converters.seconds_or_none(request, "lease"),
             held_trials=list(request.held_trials),
-            fixed=converters.plain_values("fixed", request.fixed),
-            context=converters.plain_values("context", request.context),
+            fixed=plain_values("fixed", request.fixed),
+            context=plain_values("context", request.context),
             schedule_context=request.schedule_context,
             request_id=request.request_id,
         )

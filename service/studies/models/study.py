@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
@@ -21,6 +24,8 @@ class Study(TenantOwned):
     """
 
     name = models.CharField(max_length=63)
+    # The identity: a study that gets the name of a deleted one has another.
+    uid = models.UUIDField(default=uuid4, db_default=RandomUUID(), editable=False)
     spec = ExactJSONField()
     # Each change of the space increases it. Tuners then learn again from the trials that count in the new space.
     space_version = models.PositiveIntegerField(default=1, db_default=1)
@@ -38,6 +43,10 @@ class Study(TenantOwned):
     parallelism = models.PositiveIntegerField(null=True)
     # The actor who created the study, and tags by which people find it.
     owner = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # Whether the actor could approve records: then the study's own needs no further approval.
+    by_administrator = models.BooleanField(default=False, db_default=False)
+    # Whether the service itself measures it (planning/sample_data.py).
+    sample = models.BooleanField(default=False, db_default=False)
     tags = ArrayField(models.CharField(max_length=50), default=list, db_default=[])
 
     state = models.CharField(max_length=16, default=StudyState.ACTIVE.value)
@@ -80,6 +89,10 @@ class Study(TenantOwned):
     # "confidence" and "members" (`ParetoVerdict.to_json`). While the study continues later, also the "best" and the
     # "default" of the check, which `final_check` holds no more.
     verdict = ExactJSONField(null=True)
+    # What policies/rollout.py says of the roll-out of kept settings that goes on in a live study, and when its next
+    # trial may begin; null if there is none.
+    rollout = ExactJSONField(null=True)
+    rollout_due = models.DateTimeField(null=True)
     # What the components of its agents say about injected delays and contention: [{"text", "parameter", "values"}],
     # where an empty parameter stands for all configurations. Null if they inject nothing.
     injected = ExactJSONField(null=True)
@@ -92,8 +105,10 @@ class Study(TenantOwned):
         ]
         # No index has a column that an ask or a tell changes, so that PostgreSQL updates the row in place (HOT).
         indexes = [
+            models.Index(fields=["tenant"], name="study_sample", condition=models.Q(sample=True)),
             models.Index(fields=["component", "state"], name="study_component", condition=~models.Q(component="")),
             models.Index(fields=["deadline"], name="study_deadline", condition=models.Q(deadline__isnull=False)),
+            models.Index(fields=["rollout_due"], name="study_rollout", condition=models.Q(rollout_due__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -35,6 +35,8 @@ class Trial(TenantOwned):
     # What `reasons.stored` returns for it. Written together with it, by `explain`.
     reason_data = ExactJSONField(null=True)
     origin = models.CharField(max_length=16)
+    # Why it measures a configuration again, as `reasons.stored` returns it; null: it does not, or nobody has said why.
+    repeat = ExactJSONField(null=True)
     # The running time as the agent measured it; null: the time from started_at to finished_at counts.
     seconds = models.FloatField(null=True)
     client_id = models.CharField(max_length=200, blank=True)
@@ -48,6 +50,8 @@ class Trial(TenantOwned):
     interference = ExactJSONField(null=True)
     # The round of the final check to which it belongs, from 1; null for all other trials.
     round = models.PositiveIntegerField(null=True)
+    # What a live trial has found (core.live.LiveOutcome); null for other trials and before its end.
+    live = ExactJSONField(null=True)
     # Processor, kernel and compiler of the machine of the latest run; empty if they are unknown.
     machine = models.CharField(max_length=MACHINE_LENGTH, blank=True, default="", db_default="")
     attempt = models.PositiveIntegerField(default=1)

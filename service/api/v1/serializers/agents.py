@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import Input
 from service.api.v1.serializers.problems import ParameterSerializer
+from service.fleet import installations
 from service.fleet.models import Agent
 
 
@@ -35,6 +37,35 @@ class RunningTrialSerializer(serializers.Serializer[Any]):
     )
 
 
+class InstallableSerializer(serializers.Serializer[Any]):
+    """A component that ships with an agent and may be installed from here."""
+
+    name = serializers.CharField()
+    version = serializers.CharField(help_text="Version that the agent brings.")
+    installed = serializers.CharField(help_text="Version that was installed from here; empty: none.")
+
+
+class OrderSerializer(serializers.Serializer[Any]):
+    """The last order of a component on an agent."""
+
+    component = serializers.CharField()
+    action = serializers.ChoiceField(installations.ACTIONS)
+    state = serializers.ChoiceField(
+        [one.value for one in installations.State], help_text="unanswered: the agent has not answered in time."
+    )
+    code = serializers.CharField(help_text="Stable code of the reason of a refusal; empty: none.")
+    message = serializers.CharField(help_text="The reason for people.")
+    actor = serializers.CharField(help_text="Who has asked.")
+    asked_at = serializers.DateTimeField()
+
+
+class OrderComponentSerializer(Input):
+    """An order to an agent. `install` also replaces an earlier version."""
+
+    component = serializers.CharField(max_length=63)
+    action = serializers.ChoiceField(installations.ACTIONS)
+
+
 class AgentSerializer(serializers.Serializer[Any]):
     """An agent."""
 
@@ -50,9 +81,16 @@ class AgentSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text="What its administrator allows, by rule; empty: everything that it offers.",
     )
+    installable = InstallableSerializer(many=True, help_text="Empty: its policy lets nobody install a component.")
+    orders = serializers.SerializerMethodField()
     running = RunningTrialSerializer(many=True)
     registered_at = serializers.DateTimeField()
     last_seen_at = serializers.DateTimeField()
+
+    @extend_schema_field(OrderSerializer(many=True))
+    def get_orders(self, agent: Agent) -> Any:
+        """Return the last order of each component."""
+        return OrderSerializer(installations.shown(agent), many=True).data
 
 
 class UpdateAgentSerializer(Input):

@@ -10,6 +10,7 @@ from service.api.v1.serializers.fields import ConfigurationField, Input, Scalars
 from service.api.v1.serializers.problems import ParameterSerializer
 from service.api.v1.serializers.studies import SummarisedObjectiveSerializer
 from service.core.lifecycle import StudyState
+from service.planning.gallery import Evidence
 
 
 class OfferingAgentSerializer(serializers.Serializer[Any]):
@@ -155,3 +156,46 @@ class ComponentDetailSerializer(serializers.Serializer[Any]):
     studies = serializers.IntegerField()
     files = WrittenSerializer(many=True, help_text="Versions that were written in the console, newest first.")
     best = BestSettingsSerializer(many=True)
+
+
+class TranslatedSerializer(serializers.Serializer[Any]):
+    """A text in the languages of the console."""
+
+    en = serializers.CharField()
+    de = serializers.CharField()
+
+
+class PackageSerializer(serializers.Serializer[Any]):
+    """A package that a component needs."""
+
+    name = serializers.CharField()
+    by = serializers.ChoiceField(["apt", "pip"])
+
+
+class GalleryEntrySerializer(serializers.Serializer[Any]):
+    """A system that people run, the study that tunes it, and the gain that was measured."""
+
+    component = serializers.CharField()
+    application = serializers.CharField(help_text="Empty: the component's first application.")
+    study = serializers.CharField(help_text="Name of the study file in the component's folder.")
+    text = serializers.CharField(help_text="The study file.")
+    runs = TranslatedSerializer()
+    measure = TranslatedSerializer()
+    settings = TranslatedSerializer(allow_null=True, help_text="Settings of the gain; null: those of a study.")
+    evidence = serializers.ChoiceField(
+        [one.value for one in Evidence],
+        help_text="proven: by a study; no_gain: a study has found none that is measurable; settings: measured for "
+        "chosen settings; unknown: not measured yet.",
+    )
+    gain = serializers.FloatField(allow_null=True, help_text="Percent by which the measure fell.")
+    low = serializers.FloatField(allow_null=True, help_text="Lower end of its 95 % interval; null: a single run.")
+    high = serializers.FloatField(allow_null=True)
+    minutes = serializers.IntegerField(allow_null=True, help_text="Time of the whole study; null: not measured.")
+    packages = PackageSerializer(many=True)
+
+
+class GallerySerializer(serializers.Serializer[Any]):
+    """The systems that people run, with the machine of the measurements."""
+
+    machine = TranslatedSerializer()
+    entries = GalleryEntrySerializer(many=True)

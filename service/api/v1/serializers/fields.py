@@ -52,8 +52,12 @@ for _field, _messages in _ALLOWED.items():
 _SCALAR = {"oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 
 
+# The items of a list in a body or a query. Many lists have smaller bounds in the code that uses them.
+MOST_ITEMS = 1000
+
+
 class Input(serializers.Serializer[Any]):
-    """The body or the query parameters of a request. An unknown name is an error."""
+    """The body or the query parameters of a request. An unknown name is an error, and so is a list that is too long."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the checked values."""
@@ -63,6 +67,12 @@ class Input(serializers.Serializer[Any]):
             if unknown is not None:
                 known = ", ".join(self.fields) or "none"
                 raise serializers.ValidationError({unknown: f"one of these names: {known}"})
+            for name, field in self.fields.items():
+                # REST framework would look at each item before it counts them.
+                if isinstance(field, serializers.ListField | serializers.ListSerializer):
+                    given = data.get(name)
+                    if isinstance(given, list) and len(given) > MOST_ITEMS:
+                        raise serializers.ValidationError({name: f"at most {MOST_ITEMS} items"})
         return super().to_internal_value(data)
 
 
@@ -101,12 +111,14 @@ class VerdictConditionSerializer(serializers.Serializer[Any]):
 class ReasonDataField(serializers.Field[Any, Any, Any, Any]):
     """Code and values of the sentence in another field of the same object; null: it has no code.
 
-    A stored sentence has them in the column of its name with `_data`.
+    A stored sentence has them in the column of its name with `_data`. `source`: an attribute that is the object.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, source: str = "*") -> None:
         super().__init__(
-            source="*", read_only=True, help_text=f"Code and values of `{text}`; null: a person or a program wrote it."
+            source=source,
+            read_only=True,
+            help_text=f"Code and values of `{text}`; null: a person or a program wrote it.",
         )
         self._text = text
 

@@ -89,6 +89,22 @@ class ProspectSerializer(serializers.Serializer[Any]):
     probability = serializers.FloatField(help_text="From 0.1 to 0.97: the model is never sure.")
 
 
+class PenaltyAdviceSerializer(serializers.Serializer[Any]):
+    """How to report configurations that do not work, for trials that have a large number in place of a measurement."""
+
+    trials = serializers.ListField(child=serializers.IntegerField())
+    text = serializers.CharField()
+    call = serializers.CharField(help_text="Call of the SDK for an active trial; empty: agents run the trials.")
+    command = serializers.CharField(help_text="Command that does the same; empty: agents run the trials.")
+
+
+class SpaceSizeSerializer(serializers.Serializer[Any]):
+    """The number of configurations of a space, and how many the constraints leave."""
+
+    size = serializers.CharField(allow_null=True, help_text="Without constraints; null: the space is continuous.")
+    feasible = serializers.CharField(allow_null=True, help_text="Null: no constraints, or they cannot be counted.")
+
+
 class InsightDataSerializer(serializers.Serializer[Any]):
     """The insight of a study."""
 
@@ -103,6 +119,10 @@ class InsightDataSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Whether it is worth tuning. Empty with several objectives, outcome constraints or a context, and"
         " before the default is measured; absent in insight from an earlier version.",
+    )
+    space = SpaceSizeSerializer(required=False, help_text="Absent in insight from an earlier version.")
+    penalties = PenaltyAdviceSerializer(
+        required=False, allow_null=True, help_text="Null or absent: no value looks like a penalty."
     )
 
 

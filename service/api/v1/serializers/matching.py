@@ -22,7 +22,7 @@ from service.matching.feedback import Feedback
 from service.matching.jobs import KeptJob
 from service.matching.linkage.job import Job
 from service.matching.linkage.learning import LEAST_LABELS, LEAST_RECORDS
-from service.matching.models import Cause, Decision, End, Record, State
+from service.matching.models import Audience, Cause, Decision, End, Record, State
 from service.matching.models.metadata import JobColumns
 from service.matching.quality import Report
 from service.matching.records import NEWEST, SORTS
@@ -94,6 +94,10 @@ class FeedbackSerializer(serializers.Serializer[Any]):
     )
     low = serializers.FloatField(allow_null=True, help_text="Lower end of the interval of 95 %.")
     high = serializers.FloatField(allow_null=True, help_text="Upper end of the interval of 95 %.")
+    users = serializers.IntegerField(help_text="Users whose jobs these are.")
+    unconfirmed = serializers.IntegerField(
+        help_text="Other jobs, which no scheduler has confirmed. They count neither for the record nor against it."
+    )
 
 
 class RecordSerializer(serializers.Serializer[Any]):
@@ -110,6 +114,14 @@ class RecordSerializer(serializers.Serializer[Any]):
     gain_low = serializers.FloatField()
     gain_high = serializers.FloatField()
     conditions = VerdictConditionSerializer(many=True, help_text="Circumstances under which the gain holds.")
+    audience = serializers.ChoiceField(
+        choices=[(audience.value, audience.value) for audience in Audience],
+        help_text="Whose jobs may match it: everybody's, or those of the user of `job` alone until an administrator "
+        "approves the record.",
+    )
+    withheld = serializers.CharField(
+        help_text="Why an administrator has to approve it before any job gets the settings. Empty: nothing is missing."
+    )
     state = StateField(State)
     cause = serializers.ChoiceField(
         choices=[("", ""), *((cause.value, cause.value) for cause in Cause)],
@@ -216,6 +228,10 @@ class ReportedJobSerializer(serializers.Serializer[Any]):
     end = StateField(End)
     seconds = serializers.FloatField(help_text="Run time without the time in the queue.")
     ended_at = serializers.DateTimeField()
+    confirmed = serializers.BooleanField(
+        help_text="Whether the scheduler knows the job, or the administrator of the host trusts its commands. Only "
+        "such jobs count for a record or against it."
+    )
     considered = ConsideredSerializer(many=True)
 
 
@@ -224,6 +240,17 @@ class ReportedJobListSerializer(serializers.Serializer[Any]):
 
     jobs = ReportedJobSerializer(many=True)
     next_page_token = serializers.CharField(help_text="Empty on the last page.")
+
+
+class ApprovalSerializer(Input):
+    """The need of records for the approval of an administrator."""
+
+    # Each field of the framework has an attribute of this name.
+    required = serializers.BooleanField(  # type: ignore[assignment]
+        help_text="Whether a record is for jobs of its own user alone, who is the study's creator, until an "
+        "administrator approves it. A study that an administrator has created needs no approval. It holds for records "
+        "that are written or proven again from now on."
+    )
 
 
 class ClusterQuery(Input):
@@ -300,7 +327,9 @@ class LearnedSerializer(serializers.Serializer[Any]):
 class QualitySerializer(serializers.Serializer[Any]):
     """The quality of the matching: each record is matched with the others."""
 
-    records = serializers.IntegerField(help_text="Records that were matched: the newest active ones, at most 500.")
+    records = serializers.IntegerField(
+        help_text="Records that were matched: the newest active ones, at most 500; fewer if their commands are long."
+    )
     related = serializers.IntegerField(help_text="How many of them have another record of the same application.")
     pairs = serializers.IntegerField(help_text="Pairs of records of the same application.")
     learnable = serializers.IntegerField(
@@ -324,16 +353,22 @@ def submission_of(given: dict[str, Any]) -> Submission:
 def record_json(record: Record, feedback: Feedback | None) -> dict[str, Any]:
     """Return a record as `RecordSerializer` shows it."""
     names = (
-        *("component", "digest", "application", "params", "gain", "gain_low", "gain_high", "conditions"),
-        *("state", "cause", "state_reason", "created_at", "active_since", "withdrawn_at"),
+        *("component", "digest", "application", "gain", "gain_low", "gain_high", "conditions"),
+        *("audience", "withheld", "state", "cause", "state_reason", "created_at", "active_since", "withdrawn_at"),
     )
     return {
         "id": str(record.pk),
         "job": _job_json(record),
         "study": record.study_name,
-        "feedback": None if feedback is None else asdict(feedback),
+        "params": record.settings,
+        "feedback": None if feedback is None else _feedback_json(feedback),
         **{name: getattr(record, name) for name in names},
     }
+
+
+def _feedback_json(feedback: Feedback) -> dict[str, Any]:
+    names = ("applied", "control", "change", "low", "high", "users", "unconfirmed")
+    return {name: getattr(feedback, name) for name in names}
 
 
 def match_json(match: Match) -> dict[str, Any]:
@@ -351,7 +386,7 @@ def match_json(match: Match) -> dict[str, Any]:
 def job_json(kept: KeptJob) -> dict[str, Any]:
     """Return a reported job as `ReportedJobSerializer` shows it."""
     row = kept.row
-    names = ("submission", "job_id", "cluster", "cluster_nodes", "partition", "end", "seconds", "ended_at")
+    names = ("submission", "job_id", "cluster", "cluster_nodes", "partition", "end", "seconds", "ended_at", "confirmed")
     considered = [
         {"record": str(one.record_id), "score": one.score, "decision": one.decision, "reason": one.reason}
         for one in kept.considered

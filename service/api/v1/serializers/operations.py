@@ -15,7 +15,7 @@ class OperationSerializer(serializers.Serializer[Any]):
     """An operation with the trials that it has produced so far."""
 
     id = serializers.UUIDField(source="operation.id")
-    study = serializers.CharField(source="study_name")
+    study = serializers.CharField(source="study.name")
     state = StateField(OperationState, source="operation.state")
     count = serializers.IntegerField(source="operation.count", help_text="Number of requested trials.")
     trials = TrialSerializer(many=True)

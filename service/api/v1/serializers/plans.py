@@ -117,6 +117,11 @@ class PlanSerializer(serializers.Serializer[Any]):
     size = serializers.CharField(
         allow_null=True, help_text="Number of configurations, in digits; null: they cannot be counted."
     )
+    feasible = serializers.CharField(
+        allow_null=True,
+        help_text="Number of configurations that the constraints leave, in digits, of which the first twelve are "
+        "exact; null: there are no constraints, or they cannot be counted.",
+    )
     first = serializers.ListField(
         child=ConfigurationField(),
         help_text="First configurations; fewer than three if only a worker can compute more.",

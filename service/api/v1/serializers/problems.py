@@ -20,6 +20,12 @@ _FIELDS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
     "mapping": ObjectField,
     "value": ScalarField,
     "values": ScalarsField,
+    "approval": ObjectField,
+    "stages": ScalarsField,
+}
+_ITEMS: dict[str, type[serializers.Field[Any, Any, Any, Any]]] = {
+    "texts": serializers.CharField,
+    "integers": serializers.IntegerField,
 }
 _LISTS = ("records", "objectives", "policies")
 _made: dict[str, type[serializers.Serializer[Any]]] = {}
@@ -46,8 +52,8 @@ def _field(one: Key) -> serializers.Field[Any, Any, Any, Any]:
         return nested(**options, many=True) if kind.name in _LISTS else nested(**options)  # type: ignore[no-any-return]
     if kind.choices:
         return serializers.ChoiceField(kind.choices, **options)
-    if kind.name == "texts":
-        return serializers.ListField(child=serializers.CharField(), **options)
+    if kind.name in _ITEMS:
+        return serializers.ListField(child=_ITEMS[kind.name](), **options)
     return _FIELDS[kind.name](**options)
 
 

@@ -216,7 +216,10 @@ class VerdictSerializer(serializers.Serializer[Any]):
     compared = ComparedSerializer(
         allow_null=True, help_text="What was compared with the default and is not recommended; null: nothing."
     )
-    advice = serializers.CharField(help_text="How a disturbed measurement can be better; empty if there is no advice.")
+    advice = serializers.CharField(
+        help_text="How a disturbed measurement can be better, or what to look at if all configurations gave the same"
+        " value; empty if there is no advice."
+    )
     advice_data = ReasonDataField("advice")
     effects = EffectsSerializer(
         allow_null=True, help_text="Which changes carry a proven gain; null before the final check has found out."
@@ -286,6 +289,17 @@ class ContextRowSerializer(serializers.Serializer[Any]):
     verdict = VerdictSerializer(allow_null=True, help_text="Null before the context has a measurement.")
 
 
+class UnstableSerializer(serializers.Serializer[Any]):
+    """A configuration of a study with `stability` that is not the same on all nodes."""
+
+    params = ConfigurationField(source="configuration")
+    numbers = serializers.ListField(child=serializers.IntegerField(), help_text="Trials that have measured it.")
+    nodes = serializers.ListField(
+        child=serializers.CharField(), source="bad_names", help_text="Nodes on which it is bad, or cannot work."
+    )
+    share = serializers.FloatField(help_text="Share of its mean by which its nodes differ.")
+
+
 class AnalysisSerializer(serializers.Serializer[Any]):
     """The present result of a study."""
 
@@ -313,10 +327,18 @@ class AnalysisSerializer(serializers.Serializer[Any]):
         child=serializers.IntegerField(),
         help_text="Numbers of the trials with a penalty, such as 1e9 s, in place of a measurement.",
     )
+    advice = serializers.CharField(
+        help_text="What to look at if all configurations gave the same result; empty for other studies."
+    )
+    advice_data = ReasonDataField("advice")
+    unstable = UnstableSerializer(
+        many=True, help_text="Configurations that `stability` leaves out, the best first; empty for other studies."
+    )
     configurations = serializers.IntegerField(help_text="Number of different configurations that were measured.")
     space_size = serializers.FloatField(
         allow_null=True,
-        help_text="Number of configurations without conditions and constraints; null: the space is continuous.",
+        help_text="Number of configurations that the constraints leave; null: the space is continuous. If they cannot "
+        "be counted, the number without constraints.",
     )
     behind = serializers.BooleanField(
         help_text="True if the study has changed since. Request it again after some seconds."
@@ -355,6 +377,7 @@ class StudySerializer(serializers.Serializer[Any]):
     """A study."""
 
     name = serializers.CharField()
+    uid = serializers.UUIDField(help_text="Its identity: another study that later has the same name has another one.")
     spec = serializers.SerializerMethodField()
     state = StateField(StudyState)
     state_reason = serializers.CharField()
@@ -477,12 +500,28 @@ class SummarisedObjectiveSerializer(ObjectiveSerializer):
     conditions = VerdictConditionSerializer(
         many=True, default=[], help_text="Circumstances under which the numbers hold."
     )
+    front = serializers.IntegerField(
+        allow_null=True,
+        default=None,
+        help_text="Number of configurations on the Pareto front; null with one objective.",
+    )
+    trend = serializers.ListField(
+        child=serializers.FloatField(),
+        default=[],
+        help_text="Best values so far at up to 24 moments of the search; empty with several objectives or a context.",
+    )
+    context_words = serializers.CharField(
+        allow_null=True,
+        default=None,
+        help_text="The context of these numbers, in a study with a context: that of the best known gain.",
+    )
 
 
 class ListedStudySerializer(serializers.Serializer[Any]):
     """A study in a list, without its space. Its results are some seconds old."""
 
     name = serializers.CharField()
+    uid = serializers.UUIDField(help_text="Its identity: another study that later has the same name has another one.")
     component = serializers.CharField(help_text="Empty for a study without agents.")
     application = serializers.CharField()
     algorithm = serializers.SerializerMethodField()

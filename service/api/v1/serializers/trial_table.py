@@ -9,6 +9,7 @@ from rest_framework import serializers
 from service.api.v1.serializers.fields import Input, ReasonDataField, StateField, WhereField
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import TrialState
+from service.studies.curves import LONGEST_METRIC, MOST_CURVES, MOST_NAMED
 from service.studies.sample import LEAST, MOST
 
 
@@ -58,6 +59,42 @@ class SampleSerializer(serializers.Serializer[Any]):
     """Trials by number."""
 
     trials = TrialSerializer(many=True)
+
+
+class CurvesQuery(Input):
+    """The metric, and trials that belong to the sample in any case."""
+
+    metric = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=LONGEST_METRIC,
+        help_text="Empty: the first objective.",
+    )
+    trial = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**31 - 1),
+        required=False,
+        default=list,
+        max_length=MOST_NAMED,
+        help_text="Numbers of trials.",
+    )
+
+
+class CurveSerializer(serializers.Serializer[Any]):
+    """The values of a metric in one trial at increasing steps."""
+
+    trial = serializers.IntegerField()
+    state = StateField(TrialState)
+    steps = serializers.ListField(child=serializers.IntegerField())
+    values = serializers.ListField(child=serializers.FloatField())
+
+
+class CurvesSerializer(serializers.Serializer[Any]):
+    """Learning curves by the numbers of their trials."""
+
+    metric = serializers.CharField()
+    total = serializers.IntegerField(help_text=f"Trials with measurements; more than {MOST_CURVES}: a sample is shown.")
+    curves = CurveSerializer(many=True)
 
 
 class FailureSerializer(serializers.Serializer[Any]):

@@ -53,10 +53,12 @@ class TrialSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
     reason_data = ReasonDataField("reason")
     origin = serializers.ChoiceField(
-        ["suggested", "replicate", "check", "default", "added", "enqueued", "earlier"],
+        ["suggested", "replicate", "check", "default", "added", "enqueued", "earlier", "rollout"],
         help_text="replicate: a policy repeated the configuration; check: the final check; enqueued: by a user;"
-        " earlier: it was among the best of an earlier study.",
+        " earlier: it was among the best of an earlier study; rollout: a step of the roll-out of kept settings.",
     )
+    repeat = serializers.CharField(help_text="Why it measures a configuration again; empty if it does not.")
+    repeat_data = ReasonDataField("repeat")
     round = serializers.IntegerField(allow_null=True, help_text="Its round of the final check; null for other trials.")
     client_id = serializers.CharField()
     agent = serializers.CharField()
@@ -78,8 +80,10 @@ class TrialSerializer(serializers.Serializer[Any]):
     def to_representation(self, trial: Any) -> dict[str, Any]:
         """Return the columns unchanged, since JSON has a form for each. Separate fields would take seconds for
         thousands of trials."""
-        found = {name: getattr(trial, name) for name in TRIAL_FIELDS}
-        return found | {"reason_data": data_of(trial.reason, trial.reason_data)}
+        found = {name: getattr(trial, name) for name in TRIAL_FIELDS if name != "repeat_data"}
+        repeat = "" if trial.repeat is None else trial.repeat["text"]
+        data = {"reason_data": data_of(trial.reason, trial.reason_data), "repeat_data": data_of(repeat, trial.repeat)}
+        return found | {"repeat": repeat} | data
 
 
 TRIAL_FIELDS = tuple(TrialSerializer().fields)
@@ -202,13 +206,13 @@ class AddTrialSerializer(Input):
     params = ConfigurationField()
     metrics = MetricsField(required=False, default=dict, help_text="Values of all objectives; none unless COMPLETED.")
     state = serializers.ChoiceField(
-        choices=["COMPLETED", "INFEASIBLE", "FAILED"],
+        choices=["COMPLETED", "INFEASIBLE", "FAILED", "PRUNED"],
         required=False,
         default="COMPLETED",
-        help_text="INFEASIBLE: the configuration cannot work; FAILED: the machine was at fault.",
+        help_text="INFEASIBLE: the configuration cannot work; FAILED: the machine was at fault; PRUNED: stopped early.",
     )
     reason = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Why the trial is INFEASIBLE or FAILED."
+        required=False, default="", allow_blank=True, help_text="Why the trial is INFEASIBLE, FAILED or PRUNED."
     )
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
 
@@ -281,6 +285,12 @@ class StopTrialSerializer(Input):
     """The reason why a trial is ended early."""
 
     reason = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class ReplaceParamsSerializer(Input):
+    """The configuration that a trial really has."""
+
+    params = ConfigurationField(help_text="Values of the active parameters. Optional ones may be missing.")
 
 
 class ReportMeasurementSerializer(Input):

@@ -1,0 +1,1 @@
+"""The feasible configurations of finite parameters: their number, any of them by its index, uniform draws."""
