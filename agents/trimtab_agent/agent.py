@@ -4,19 +4,22 @@ import asyncio
 import signal
 import uuid
 
-from trimtab_agent import heartbeat, lease_loop, offering, renewal
+from trimtab_agent import heartbeat, lease_loop, live_reporter, offering, renewal
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.credentials import Credentials, Enrolled
 from trimtab_agent.dry_runs import DryRuns
 from trimtab_agent.errors import CallError
 from trimtab_agent.installed import Installed
+from trimtab_agent.installing import Installer
 from trimtab_agent.journal import Journal, host_id
 from trimtab_agent.lease import Settlement
 from trimtab_agent.logger import Logger
 from trimtab_agent.matching.serving import serving
+from trimtab_agent.orders import Orders
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
+from trimtab_components.terminal import write
 
 logger = Logger(__name__)
 
@@ -36,19 +39,28 @@ async def serve(
         ConfigError: the policy allows none of the components, or the socket for submission hosts cannot be made.
     """
     offered = list(config.policy.offered(installed.components).values())
+    for component, application, refusal in config.policy.refusals(installed.components):
+        logger.warning(
+            "the policy refuses all trials of an application",
+            component=component,
+            application=application,
+            reason=refusal,
+        )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     session = f"{host_id()}:{uuid.uuid4().hex}"
+    installer = Installer(config.policy, installed)
     async with (
-        ControlPlane(config, journal.agent_id(), session, offered, credentials) as control,
+        ControlPlane(config, journal.agent_id(), session, offered, credentials, installer.components) as control,
         serving(config, installed, control),
     ):
         trials = TrialRunner(config, installed, journal, runner, control, credentials)
         for entry in journal.entries():
             trials.resume(entry)
         dry_runs = DryRuns(config, installed, journal, runner, control.answer_dry_run)
-        work = asyncio.create_task(_work(config, installed, journal, control, trials, dry_runs, credentials))
+        orders = Orders(installer, installed, trials, config.policy, control)
+        work = asyncio.create_task(_work(config, installed, journal, control, trials, dry_runs, orders, credentials))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
@@ -71,6 +83,7 @@ async def _work(
     control: ControlPlane,
     trials: TrialRunner,
     dry_runs: DryRuns,
+    orders: Orders,
     credentials: Credentials,
 ) -> None:
     if config.enrol is not None and isinstance(credentials, Enrolled) and not credentials.came_with(config.enrol):
@@ -78,20 +91,21 @@ async def _work(
         logger.info("enrolled", agent=config.name)
     if config.slots == 0:
         # Without a registration the service gives it no trials.
-        print(f"ready agent={config.name} slots=0 socket={config.match_socket}", flush=True)
+        write(f"ready agent={config.name} slots=0 socket={config.match_socket}")
         await (renewal.keep(control, credentials) if isinstance(credentials, Enrolled) else asyncio.Event().wait())
         return
     interval = await control.register()
     await _confirm(control, trials)
     offered = ",".join(config.policy.offered(installed.components))
-    print(f"ready agent={config.name} slots={config.slots} components={offered}", flush=True)
+    write(f"ready agent={config.name} slots={config.slots} components={offered}")
     try:
         async with asyncio.TaskGroup() as loops:
-            loops.create_task(heartbeat.beat(control, trials, dry_runs, interval))
+            loops.create_task(heartbeat.beat(control, trials, dry_runs, orders, interval))
             if isinstance(credentials, Enrolled):
                 loops.create_task(renewal.keep(control, credentials))
             loops.create_task(lease_loop.acquire(control, trials, journal))
             loops.create_task(offering.follow(installed, config.policy, control))
+            loops.create_task(live_reporter.follow(control, config.live_records, credentials))
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
 

@@ -31,6 +31,20 @@ def describe(component: Component) -> str:
     return "\n".join(lines)
 
 
+def outline(component: Component, refusals: Sequence[tuple[str, str, Exception]]) -> dict[str, object]:
+    """Return what `describe` says, for programs, and why a policy refuses applications."""
+    return {
+        "name": component.name,
+        "digest": component.digest,
+        "file": str(component.file),
+        "parameters": {name: _type(one) for name, one in component.parameters.items()},
+        "applications": list(component.applications),
+        "metrics": list(component.metrics),
+        "missing_programs": sorted(_missing(component)),
+        "refused": {application: str(why) for name, application, why in refusals if name == component.name},
+    }
+
+
 # Seconds to observe the machine at least: for a shorter time, the load may come from this program's own start.
 OBSERVED_TIME = 0.25
 

@@ -18,11 +18,13 @@ from trimtab_components.definition import ADDRESS
 logger = Logger(__name__)
 
 # The names of the runners.
-RUNNERS = ("local", "slurm", "ray")
+RUNNERS = ("local", "slurm", "ray", "psij")
 # Why a runner of a cluster cannot run trials as another user, and what to do.
 _ONE_USER = {
     "slurm": "A job of Slurm has one user, so a trial could change what its supervisor reports. Run the agent itself as"
     " a user without rights on the cluster.",
+    "psij": "A job of a scheduler has one user, so a trial could change what its supervisor reports. Run the agent"
+    " itself as a user without rights on the cluster.",
     "ray": "Ray runs all tasks as the user who has started its nodes. Start them as a user without rights.",
 }
 
@@ -64,6 +66,8 @@ class Prometheus:
 
 
 NO_PROMETHEUS = Prometheus()
+# The folder in --state-dir with the records of live systems.
+LIVE_RECORDS = "live"
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,11 @@ class Config:
     match_socket: Path | None = None
     prometheus: Prometheus = NO_PROMETHEUS
 
+    @property
+    def live_records(self) -> Path:
+        """The folder of the records of live systems (supervisor.switch)."""
+        return self.state / LIVE_RECORDS
+
     def described_rules(self) -> dict[str, str]:
         """Return the rules of the policy that the service shows to people, as text by name."""
         matching = self.policy.matching.describe() if self.match_socket else {}
@@ -101,6 +110,8 @@ def make_runner(
     scheduler_options: Mapping[str, Sequence[str]],
     *,
     ray_address: str | None = None,
+    psij_executor: str | None = None,
+    shared: Path = Path(),
     slots: int = 1,
     cores: int | None = None,
     memory: int = 0,
@@ -112,6 +123,8 @@ def make_runner(
         name: one of `RUNNERS`.
         scheduler_options: the administrator's options for every job, by runner.
         ray_address: address of the Ray dashboard; None: found as Ray's own command line finds it.
+        psij_executor: the scheduler that PSI/J calls.
+        shared: a folder that the nodes share, for the files of PSI/J.
         slots: number of trials at the same time.
         cores: cores of each trial (see runners.cpus.share_out).
         memory: memory limit of each trial in bytes; 0: no limit.
@@ -125,6 +138,8 @@ def make_runner(
             raise ConfigError(f"--{scheduler}-option {options[0]!r} is only valid with --runner {scheduler}")
     if ray_address is not None and name != "ray":
         raise ConfigError(f"--ray-address {ray_address!r} is only valid with --runner ray")
+    if (psij_executor is not None) != (name == "psij"):
+        raise ConfigError("--runner psij and --psij-executor NAME, such as pbs, lsf or flux, need each other")
     if name != "local":
         for option, given in (("--trial-cores", cores is not None), ("--trial-memory-mib", memory > 0)):
             if given:
@@ -143,6 +158,11 @@ def make_runner(
 
         ray.check_options(own)
         return ray.RayRunner(ray_client.choose_address(ray_address), own)
+    if name == "psij":
+        from trimtab_agent.runners import psij
+
+        psij.check_options(own)
+        return psij.PsijRunner(psij.connect(psij_executor or "", shared), own)
     from trimtab_agent.runners import cpus
     from trimtab_agent.runners.local import LocalRunner
 

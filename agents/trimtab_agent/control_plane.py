@@ -3,8 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,10 +32,12 @@ from trimtab_agent.errors import (
     ServiceAwayError,
     UnknownAgentError,
 )
+from trimtab_agent.installing import Installable
 from trimtab_agent.invocation import Invocation, Rendered
-from trimtab_agent.lease import DryRun, Lease, Settlement
+from trimtab_agent.lease import ComponentOrder, DryRun, Lease, Settlement
 from trimtab_agent.logger import Logger
-from trimtab_agent.submissions import Job, Match, Submission
+from trimtab_agent.runners.base import Json
+from trimtab_agent.submissions import Explored, Job, Match, Submission
 from trimtab_agent.version import VERSION
 from trimtab_components.schema import Component
 
@@ -77,19 +79,24 @@ CALLS: Mapping[str, Retry] = {
     "ReportMeasurement": Retry(deadline=5, tries=2),
     # the service asks again while somebody waits
     "AnswerDryRun": Retry(deadline=5, tries=1),
+    # the service repeats the order
+    "AnswerComponentOrder": Retry(deadline=5, tries=1),
     # output must not delay a result
     "AppendLog": Retry(deadline=5, tries=2),
     # the trial's folder is removed afterwards; nothing waits for that
     "PutArtifact": Retry(deadline=30, tries=4),
+    # its loop repeats it
+    "ReportLive": Retry(deadline=5, tries=1),
     # a person waits for it
     "GetComponentFile": Retry(deadline=10, tries=3),
     # somebody waits to submit a job; the deadline is the policy's
     "Match": Retry(deadline=0, tries=1),
+    "Explore": Retry(deadline=0, tries=1),
     # its loop repeats it
     "ReportJobs": Retry(deadline=10, tries=1),
 }
 # The calls of the service's other interface.
-MATCHING = ("Match", "ReportJobs")
+MATCHING = ("Match", "Explore", "ReportJobs")
 # Seconds before the second attempt. The pause doubles for each further one up to the longest, and is drawn from its
 # upper half, so that the agents of a cluster do not all return at the same moment.
 FIRST_PAUSE = 0.2
@@ -126,12 +133,13 @@ HANDSHAKES = {
 
 @dataclass(frozen=True)
 class Renewal:
-    """The answer to a heartbeat: leases to cancel with the reasons, leases that this agent has lost, and dry runs to
-    answer."""
+    """The answer to a heartbeat: leases to cancel with the reasons, leases that this agent has lost, dry runs to
+    answer, and orders to carry out."""
 
     cancel: Mapping[str, str]
     lost: frozenset[str]
     dry_runs: Sequence[DryRun] = ()
+    orders: Sequence[ComponentOrder] = ()
 
 
 @dataclass(frozen=True)
@@ -159,8 +167,11 @@ class ControlPlane:
         session_id: str,
         components: Sequence[Component],
         credentials: Credentials,
+        installable: Callable[[], Sequence[Installable]] = tuple,
     ) -> None:
+        """Create the object. `installable` returns the components that people may install from the service."""
         self._config = config
+        self._installable = installable
         self._agent_id = agent_id
         self._session_id = session_id
         self._components = components
@@ -213,9 +224,10 @@ class ControlPlane:
             version=VERSION,
             slots=self._config.slots,
             labels=self._config.labels,
-            components=[messages.of_component(component) for component in self._components],
+            components=messages.of_components(self._components, shown=self._config.policy.show_commands),
             session_id=self._session_id,
             policy=self._config.described_rules(),
+            installable=[agent_pb2.Installable(**asdict(one)) for one in await asyncio.to_thread(self._installable)],
         )
         answer = await self._register(request)
         self._registered = True
@@ -277,6 +289,7 @@ class ControlPlane:
             {item.lease: item.reason for item in answer.cancel},
             frozenset(answer.lost),
             [DryRun(one.id, [messages.to_lease(message) for message in one.trials]) for one in answer.dry_runs],
+            [messages.to_order(one) for one in answer.orders],
         )
 
     async def answer_dry_run(self, dry_run: str, trials: Sequence[Rendered]) -> None:
@@ -291,6 +304,11 @@ class ControlPlane:
             ],
         )
         await self._call("AnswerDryRun", request)
+
+    async def answer_order(self, order: str, code: str, message: str) -> None:
+        """Report that an order is carried out, or with a code why it is not."""
+        request = agent_pb2.AnswerComponentOrderRequest(agent_id=self._agent_id, id=order, code=code, message=message)
+        await self._call("AnswerComponentOrder", request)
 
     async def report_started(self, lease: str, node: str, run: int, shown: Invocation | None) -> None:
         """Report that a trial runs on a node. `run` is its run within the lease, 0 if unknown. `shown` is what it runs,
@@ -328,8 +346,17 @@ class ControlPlane:
             doubt=settlement.doubt,
             interference=messages.of_interference(settlement.interference),
             machine=settlement.machine,
+            live=messages.of_live(settlement.live),
         )
         await self._call("SettleLease", request)
+
+    async def report_live(self, instances: Sequence[Mapping[str, Json]]) -> list[tuple[str, str, str]]:
+        """Report the instances of live systems; return component, instance and reason of those to take back."""
+        request = agent_pb2.ReportLiveRequest(
+            agent_id=self._agent_id, instances=[messages.of_live_instance(one) for one in instances]
+        )
+        answer = await self._call("ReportLive", request)
+        return [(one.component, one.instance, one.reason) for one in answer.revert]
 
     async def append_log(self, lease: str, offset: int, data: bytes) -> int:
         """Send bytes of the trial's output; return the offset that the service expects next."""
@@ -356,6 +383,20 @@ class ControlPlane:
         request = matching_pb2.MatchRequest(job=messages.of_job(job), components=components)
         answer = await self._call("Match", request, extra=seconds)
         return [messages.to_match(one) for one in answer.matches if one.accepted]
+
+    async def explore(
+        self, record: str, submission: str, job: Job, *, begin: bool, share: float, limit: float, seconds: float
+    ) -> Explored:
+        """Return the place in a pair of a job that matches a record. `begin`: a new pair may begin with it."""
+        request = matching_pb2.ExploreRequest(
+            record=record,
+            submission=submission,
+            job=messages.of_job(job),
+            begin=begin,
+            share=share,
+            limit_seconds=limit,
+        )
+        return messages.to_explored(await self._call("Explore", request, extra=seconds))
 
     async def report_jobs(self, ended: Sequence[Submission]) -> None:
         """Report how jobs ended. Only the first report of a submission counts."""

@@ -15,7 +15,7 @@ from trimtab_agent.journal import Journal
 from trimtab_agent.lease import DryRun, Lease
 from trimtab_agent.logger import Logger
 from trimtab_agent.runners.base import Runner
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 
 logger = Logger(__name__)
 
@@ -70,7 +70,7 @@ class DryRuns:
             spec = job_of(lease, self._config, self._installed.components, work=folder / "work", run=1)
             shown = invocation.of(spec, self._runner.script(folder, spec))
             return invocation.renamed(shown, str(folder), str(self._journal.leases / NO_LEASE))
-        except (AgentError, UnsuitableValueError, OSError) as error:
+        except (AgentError, NotInComponentError, UnsuitableValueError, OSError) as error:
             return str(error) or type(error).__name__
         except Exception as error:
             logger.exception("a dry run has failed", component=lease.component)

@@ -6,40 +6,49 @@ from trimtab_components.errors import Problem
 
 
 class AgentError(Exception):
-    """The base class. `str(error)` is a sentence that an administrator can act on."""
+    """The base class. `str(error)` is a sentence that an administrator can act on, and `code` is for programs."""
+
+    code = "agent_failed"
 
 
 class ConfigError(AgentError):
     """A command-line option, or a file that it names, cannot be used."""
 
+    code = "invalid_option"
+
 
 class ComponentError(AgentError):
     """Component files cannot be used. `problems` holds all errors in them."""
+
+    code = "invalid_component"
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class NotInComponentError(AgentError):
-    """The lease names a component, application, parameter or metric that this agent does not have. The configuration is
-    not at fault."""
-
-
 class NotAcceptedError(AgentError):
     """The scheduler refuses the job, and would refuse other configurations too."""
+
+    code = "job_refused"
 
 
 class SchedulerAwayError(AgentError):
     """The scheduler has not answered in time."""
 
+    code = "scheduler_unavailable"
+
 
 class PolicyError(AgentError):
     """The administrator's policy forbids it. The message names the rule."""
 
+    code = "forbidden_by_policy"
+
 
 class JournalError(AgentError):
     """The state directory cannot be used."""
+
+    code = "state_unusable"
 
 
 class CallError(AgentError):
@@ -73,3 +82,5 @@ class InvalidReportError(CallRefusedError):
 
 class NotForJobsError(AgentError):
     """A component's settings cannot be applied to a job that somebody has submitted. The message says why."""
+
+    code = "not_for_jobs"

@@ -6,6 +6,7 @@ from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.dry_runs import DryRuns
 from trimtab_agent.errors import CallError
 from trimtab_agent.logger import Logger
+from trimtab_agent.orders import Orders
 from trimtab_agent.trial_runner import TrialRunner
 
 logger = Logger(__name__)
@@ -18,11 +19,12 @@ SHORTEST_PAUSE = 0.2
 IDLE = 2.0
 
 
-async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, interval: float) -> None:
+async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, orders: Orders, interval: float) -> None:
     """Renew every lease once per `interval` seconds, without end; without leases each `IDLE` intervals.
 
     The service holds each heartbeat for that long and answers as soon as a trial must stop or somebody asks for a dry
-    run. While the service is away, trials continue, and it decides later what their results are worth.
+    run or a component. While the service is away, trials continue, and it decides later what their results are worth.
+    Trials of live systems end after a time without an answer (`TrialRunner.heard`).
     """
     loop = asyncio.get_running_loop()
     reported: set[str] = set()
@@ -36,13 +38,17 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
             logger.warning("a heartbeat has failed, trials continue", error=error)
             await asyncio.sleep(interval)
             continue
+        trials.heard()
         for lease, reason in renewal.cancel.items():
             trials.cancel(lease, reason)
         for lease in renewal.lost:
             trials.lose(lease)
         for asked in renewal.dry_runs:
             dry_runs.start(asked)
+        for order in renewal.orders:
+            orders.start(order)
         named = {*renewal.cancel, *renewal.lost, *(asked.id for asked in renewal.dry_runs)}
+        named |= {order.id for order in renewal.orders}
         pause = min(interval, pause * 2) if named <= reported else SHORTEST_PAUSE
         reported = named
         # Keep the interval even if the service does not hold the heartbeat.

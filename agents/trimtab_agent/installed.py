@@ -16,12 +16,13 @@ class Installed:
     keep the one that they started with.
     """
 
-    def __init__(self, location: Path, generator: Generator) -> None:
-        """Read the component files. Raises ComponentError."""
-        self._location = location
-        self._generator = generator
+    def __init__(self, location: Path, generator: Generator, *, may_be_empty: bool = False) -> None:
+        """Read the component files. Raises ComponentError, also without a file unless there `may_be_empty`."""
+        self.location = location
+        self.generator = generator
+        self._may_be_empty = may_be_empty
         self._seen = self._look()
-        self.components: Mapping[str, Component] = load_all(location, generator)
+        self.components: Mapping[str, Component] = self._load()
 
     def changed(self) -> bool:
         """Return whether a component file was added, removed or written since the last call."""
@@ -32,13 +33,18 @@ class Installed:
 
     def renew(self, policy: Policy) -> None:
         """Read all files again. On ComponentError, or ConfigError if none may be offered, nothing changes."""
-        read = load_all(self._location, self._generator)
+        read = self._load()
         policy.offered(read)
         self.components = read
 
+    def _load(self) -> Mapping[str, Component]:
+        if self._may_be_empty and not find_files(self.location):
+            return {}
+        return load_all(self.location, self.generator)
+
     def _look(self) -> dict[Path, tuple[int, int]]:
         found = {}
-        for file in find_files(self._location):
+        for file in find_files(self.location):
             try:
                 status = file.stat()
             except OSError:  # removed meanwhile

@@ -96,6 +96,11 @@ def hidden(argv: Sequence[str]) -> list[str]:
     return list(_Hiding({}).arguments(argv))
 
 
+def shown_value(name: str, text: str) -> str:
+    """Return the value of a variable or of a setting, hidden if the name suggests a secret."""
+    return _Hiding({}).value(name, text)
+
+
 def masked(spec: JobSpec) -> list[list[list[str]]]:
     """Return the command lines of a job that contain secrets, each with its masked form."""
     hide = _Hiding(spec.env)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from trimtab_agent import invocation
 from trimtab_agent.config import Config
-from trimtab_agent.errors import NotInComponentError
 from trimtab_agent.lease import Lease
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import JobSpec
+from trimtab_components.errors import NotInComponentError
 from trimtab_components.schema import Component
 
 
@@ -45,6 +45,8 @@ def job_of(lease: Lease, config: Config, components: Mapping[str, Component], *,
         cache=config.state / "builds",
         cache_limit=config.cache_limit,
         prometheus=config.prometheus,
+        live_records=config.live_records,
+        plan=lease.live,
     )
     spec = config.policy.admit(lease, component, spec, config.scheduler_options)
     return replace(

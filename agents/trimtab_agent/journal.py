@@ -32,6 +32,8 @@ logger = Logger(__name__)
 
 # Minimum free disk space, in bytes, to accept another trial.
 LEAST_FREE = 32 << 20
+# The name of a lease's folder is this and the lease's id.
+LEASE_FOLDER = "lease-"
 
 
 def host_id() -> str:
@@ -132,7 +134,7 @@ class Journal:
         Raises:
             OSError: it cannot be written.
         """
-        folder = self.leases / f"lease-{quote(lease.id, safe='')}"
+        folder = self.leases / f"{LEASE_FOLDER}{quote(lease.id, safe='')}"
         entry = Entry(folder, lease)
         entry.work.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "lease.json", lease.to_json().encode())

@@ -1,4 +1,4 @@
-"""A lease and its settlement, as the journal stores them, and dry runs of trials without a lease."""
+"""A lease and its settlement, as the journal stores them, and what else the service asks of an agent."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,8 @@ class Lease:
     same_node: str = ""
     # the span that made the trial (W3C); empty if the service has no traces
     traceparent: str = ""
+    # how a trial of a live study compares (the message LivePlan, with the same names); None for other trials
+    live: Mapping[str, Json] | None = None
 
     @property
     def title(self) -> str:
@@ -80,6 +82,8 @@ class Settlement:
     # as in JobResult
     reason_code: str = ""
     reason_values: Mapping[str, str] = field(default_factory=dict)
+    # as in JobResult
+    live: Mapping[str, Json] | None = None
 
     @classmethod
     def of(cls, result: JobResult) -> Self:
@@ -95,6 +99,7 @@ class Settlement:
             result.machine,
             result.reason_code,
             result.reason_values,
+            result.live,
         )
 
     def to_json(self) -> str:
@@ -110,6 +115,15 @@ class Settlement:
         """
         data = json.loads(text)
         return cls(**{**data, "outcome": Outcome(data["outcome"])})
+
+
+@dataclass(frozen=True)
+class ComponentOrder:
+    """The wish to install a component that ships with the agent, or else to remove it."""
+
+    id: str
+    component: str
+    install: bool
 
 
 @dataclass(frozen=True)

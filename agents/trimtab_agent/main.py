@@ -1,15 +1,18 @@
-"""The command line: `trimtab-agent run`, `check`, `try`, `pull`, `workloads` and `wrap`."""
+"""The command line: `trimtab-agent run`, `check`, `try`, `live`, `pull`, `workloads`, `prepare`, `completion` and
+`wrap`."""
 
 import argparse
 import asyncio
+import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from trimtab_agent import completion, enrolment, live_command, needs, options_file, shipped
 from trimtab_agent import config as configuration
-from trimtab_agent import enrolment, shipped
-from trimtab_agent.checking import Machine, describe
+from trimtab_agent.checking import Machine, describe, outline
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
 from trimtab_agent.credentials import Enrolled, TokenFile
@@ -21,8 +24,9 @@ from trimtab_agent.policy import load as load_policy
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.runners.trial_user import TrialUser
 from trimtab_agent.version import VERSION
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 from trimtab_components.schema import Component
+from trimtab_components.terminal import reader_gone, visible, without_passwords, write
 
 logger = Logger(__name__)
 
@@ -53,6 +57,13 @@ def parser() -> argparse.ArgumentParser:
 
     state = argparse.ArgumentParser(add_help=False)
     state.add_argument(
+        options_file.OPTION,
+        type=Path,
+        metavar="F",
+        help=f"file with options, such as trimtab-agent.toml (default: the variable {options_file.VARIABLE}, or "
+        f"{options_file.SYSTEM} if it exists)",
+    )
+    state.add_argument(
         "--state-dir",
         type=Path,
         default=configuration.default_state(),
@@ -72,8 +83,9 @@ def parser() -> argparse.ArgumentParser:
         "--runner",
         choices=configuration.RUNNERS,
         default="local",
-        help="where trials run. local: on this machine; slurm: as batch jobs; ray: as jobs of a Ray cluster. slurm and "
-        "ray need --state-dir on a file system that the nodes share (default: %(default)s)",
+        help="where trials run. local: on this machine; slurm: as batch jobs; ray: as jobs of a Ray cluster; psij: as "
+        "jobs of PBS, LSF or Flux through PSI/J. All but local need --state-dir on a file system that the nodes share "
+        "(default: %(default)s)",
     )
     where.add_argument(
         "--slurm-option",
@@ -97,6 +109,20 @@ def parser() -> argparse.ArgumentParser:
         metavar="--NAME=VALUE",
         help="resources of every job, such as --ray-option=--num-cpus=4 or --ray-option='--resources={\"bench\": 1}'; "
         "also --num-gpus, --memory and --label-selector; a trial's own options override it; can be repeated",
+    )
+    where.add_argument(
+        "--psij-executor",
+        metavar="NAME",
+        help="the scheduler of --runner psij: pbs, pbs_classic, lsf, flux or slurm; local runs processes on this "
+        "machine",
+    )
+    where.add_argument(
+        "--psij-option",
+        action="append",
+        default=[],
+        metavar="--NAME=VALUE",
+        help="what every job asks for, such as --psij-option=--queue=short, --psij-option=--cpus=4 or an option of the "
+        "scheduler's own, --psij-option=--pbs.l=place=excl; a trial's own options override it; can be repeated",
     )
     where.add_argument(
         "--trial-cores",
@@ -220,11 +246,15 @@ def parser() -> argparse.ArgumentParser:
         parents=[state],
         help="validate component files and print their spaces",
         description="Validate component files, print their spaces, and report whether this machine suits timings.\n"
-        "The exit code is 2 if a file has errors.",
+        "The exit code is 2 if a file has errors, or if the policy refuses every job of an application.",
         epilog="examples:\n  trimtab-agent check /etc/trimtab/components\n"
         "  trimtab-agent check agents/workloads/gcc-flags/component.yaml",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    check.add_argument(
+        "--policy", type=Path, metavar="F", help="also check that the rules of this file allow each component's jobs"
+    )
+    check.add_argument("--json", action="store_true", help="print one JSON object with the components")
     check.add_argument(
         "components", type=Path, metavar="DIR", help="folder with files NAME/component.yaml or *.yaml, or one file"
     )
@@ -234,14 +264,18 @@ def parser() -> argparse.ArgumentParser:
         parents=[state, where],
         help="run one trial without a service and print its metrics",
         description="Run one trial without a service and print its metrics. The exit code is 1 if the trial failed.",
-        epilog="examples:\n  trimtab-agent try gcc-flags --components agents/workloads --set inline-limit=200\n"
+        epilog="examples:\n  trimtab-agent try redis --set maxmemory-policy=allkeys-lfu --application cache\n"
+        "  trimtab-agent try gcc-flags --components agents/workloads --set inline-limit=200\n"
         "  trimtab-agent try gcc-flags --components agents/workloads --dry-run\n"
         "  trimtab-agent try ./component.yaml --runner slurm --state-dir /shared/$USER/trimtab",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     attempt.add_argument("component", metavar="COMPONENT", help="name of the component, or its file")
     attempt.add_argument(
-        "--components", type=Path, default=Path(), metavar="DIR", help="folder to search (default: the current folder)"
+        "--components",
+        type=Path,
+        metavar="DIR",
+        help="folder to search (default: the current folder, then the components that ship with the agent)",
     )
     attempt.add_argument("--application", metavar="A", help="application to run (default: the first in the file)")
     attempt.add_argument(
@@ -254,7 +288,13 @@ def parser() -> argparse.ArgumentParser:
     attempt.add_argument(
         "--dry-run",
         action="store_true",
-        help="print the commands, environment and scheduler options of the trial without running it",
+        help="print the commands, environment, rendered files and scheduler options of the trial without running it",
+    )
+    attempt.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="leave the work folder, the outputs and the log of the trial in this new folder",
     )
     attempt.add_argument(
         "--json",
@@ -294,15 +334,36 @@ def parser() -> argparse.ArgumentParser:
 
     listed = commands.add_parser(
         "workloads",
-        help="list the components that ship with the agent, with their folders",
-        description="List the components that ship with the agent, with their folders, or print the folder of one.",
+        help="list the components that ship with the agent, with their folders and packages",
+        description="List the components that ship with the agent, with their folders and their packages,\n"
+        "or print the folder of one. For the name bench.py: the path of the module that scripts of components share.",
         epilog="examples:\n  trimtab-agent workloads\n"
-        '  trimtab-agent try "$(trimtab-agent workloads gcc-flags)/component.yaml"\n'
         '  cp -r "$(trimtab-agent workloads gcc-flags)" /etc/trimtab/components/',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     listed.add_argument("name", nargs="?", metavar="NAME", help="print only the folder of this one")
 
+    ready = commands.add_parser(
+        "prepare",
+        help="say what must be installed for a component that ships with the agent",
+        description="Say which programs and packages a component that ships with the agent needs, which of them are\n"
+        "missing, and how to install them. Installs nothing. The exit code is 1 if something is missing.",
+        epilog="examples:\n  trimtab-agent prepare nginx-proxy && trimtab-agent try nginx-proxy",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    ready.add_argument("name", metavar="NAME", help="name of the component")
+
+    completed = commands.add_parser(
+        "completion",
+        help="print a script with which a shell completes this command",
+        description="Print a script with which a shell completes commands, options and their words.",
+        epilog='examples:\n  eval "$(trimtab-agent completion bash)"\n'
+        "  trimtab-agent completion fish > ~/.config/fish/completions/trimtab-agent.fish",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completed.add_argument("shell", choices=completion.SHELLS, metavar="SHELL", help="bash, zsh or fish")
+
+    live_command.add_parser(commands, state)
     # main gives the words after it to the module, which reads them itself.
     commands.add_parser("wrap", help="run a command with the proven settings of an application that it resembles")
     for name, command in commands.choices.items():
@@ -310,13 +371,34 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+class Line(logging.Formatter):
+    """A line of the log, and a traceback if there is one, without passwords and without control of the terminal."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the whole record."""
+        return without_passwords(visible(super().format(record)))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. Exit with 1 if the command fails, and with 2 for wrong arguments or component files."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["wrap"]:
         wrap.main(given[1:])
-    options = parser().parse_args(given)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        options = _options(given)
+    except ConfigError as error:
+        if "--json" in given:
+            write(json.dumps({"error": {"code": error.code, "message": str(error), "problems": []}}))
+        write(f"trimtab-agent: {error}", error=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        reader_gone()
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(Line())
+    logging.basicConfig(level=logging.INFO, handlers=[lines])
     try:
         if arguments is None and options.command == "run" and options.enrol not in (None, "-"):
             logger.warning(
@@ -324,21 +406,57 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 variable=enrolment.VARIABLE,
             )
             enrolment.hide(options.enrol)
-        {"run": _run, "check": _check, "try": _try, "pull": _pull, "workloads": _workloads}[options.command](options)
+        COMMANDS[options.command](options)
+    except BrokenPipeError:
+        reader_gone()
     except ComponentError as error:
-        print(error, file=sys.stderr)
+        _as_json(options, error)
+        write(error, error=True)
         count = len(error.problems)
-        print(f"{count} error{'s' if count > 1 else ''} in component files; nothing was started", file=sys.stderr)
+        write(f"{count} error{'s' if count > 1 else ''} in component files; nothing was started", error=True)
         sys.exit(2)
     except ConfigError as error:
-        print(f"trimtab-agent: {error}", file=sys.stderr)
+        _as_json(options, error)
+        write(f"trimtab-agent: {error}", error=True)
         sys.exit(2)
-    except (AgentError, UnsuitableValueError) as error:
-        print(f"trimtab-agent: {error}", file=sys.stderr)
+    except (AgentError, NotInComponentError, UnsuitableValueError) as error:
+        _as_json(options, error)
+        write(f"trimtab-agent: {error}", error=True)
         sys.exit(1)
 
 
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of the command line and of the file of options. Raises ConfigError."""
+    top = parser()
+    file = options_file.find(arguments)
+    commands = _commands(top)
+    name = next((one for one in arguments if one in commands), "")
+    if file is not None and name:
+        options_file.apply(file, commands[name], list(commands.values()))
+    return top.parse_args(arguments)
+
+
+def _commands(top: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    [found] = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
+    return found.choices
+
+
+def _completion(options: argparse.Namespace) -> None:
+    write(completion.script(options.shell, _commands(parser())), end="")
+
+
+def _as_json(options: argparse.Namespace, error: AgentError | NotInComponentError | UnsuitableValueError) -> None:
+    """Print an error for programs, if the command was given --json."""
+    if getattr(options, "json", False):
+        problems = [asdict(one) for one in error.problems] if isinstance(error, ComponentError) else []
+        write(json.dumps({"error": {"code": error.code, "message": str(error), "problems": problems}}))
+
+
 def _run(options: argparse.Namespace) -> None:
+    # Before anything else: an earlier process may have left settings of a trial in force.
+    records = options.state_dir.absolute() / configuration.LIVE_RECORDS
+    live_command.recover(records)
+    live_command.retry_stuck(records)
     policy = (load_policy(options.policy) if options.policy else Policy()).under(options.runner)
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
@@ -369,10 +487,11 @@ def _run(options: argparse.Namespace) -> None:
     runner = _runner(options, max(1, settings.slots), user)
     from trimtab_agent.installed import Installed
 
-    components = Installed(*_source(options.components, options.state_dir))
+    components = Installed(*_source(options.components, options.state_dir), may_be_empty=bool(policy.install))
     # These modules import gRPC, which check and try do not need.
     from trimtab_agent.agent import serve
     from trimtab_agent.journal import Journal
+    from trimtab_agent.runners.live import LiveRunner
     from trimtab_agent.tracing import start as start_tracing
 
     start_tracing()
@@ -385,7 +504,7 @@ def _run(options: argparse.Namespace) -> None:
         credentials = TokenFile(settings.token_file) if settings.token_file else Enrolled(settings.state)
         if settings.enrol is None:
             credentials.token()
-        asyncio.run(serve(settings, components, journal, runner, credentials))
+        asyncio.run(serve(settings, components, journal, LiveRunner(runner), credentials))
     finally:
         journal.close()
 
@@ -399,9 +518,21 @@ def _trial_user(given: str | None, policy: Policy) -> TrialUser | None:
 
 def _check(options: argparse.Namespace) -> None:
     machine = Machine()
-    for component in _load(options.components, options.state_dir).values():
-        print(describe(component), end="\n\n")
-    print(machine.describe())
+    policy = load_policy(options.policy) if options.policy else Policy()
+    # A file with rules for both schedulers is checked for Slurm.
+    policy = policy.under("ray" if policy.ray and not policy.slurm else "slurm")
+    components = _load(options.components, options.state_dir)
+    refusals = list(policy.refusals(components))
+    if options.json:
+        write(json.dumps({"components": [outline(one, refusals) for one in components.values()]}))
+    else:
+        for component in components.values():
+            write(describe(component), end="\n\n")
+        for name, application, refusal in refusals:
+            write(f"refused by the policy: component {name}, application {application}: {refusal}")
+        write(machine.describe())
+    if refusals:
+        sys.exit(2)
 
 
 def _try(options: argparse.Namespace) -> None:
@@ -409,19 +540,22 @@ def _try(options: argparse.Namespace) -> None:
 
     machine = Machine()
     given = Path(options.component)
+    folder = options.components or Path()
     # Load only the component's own folder if it exists, so that errors of its neighbours do not matter.
-    own = options.components / options.component / "component.yaml"
-    location = given if given.is_file() else own if own.is_file() else options.components
+    own = folder / options.component / "component.yaml"
+    location = given if given.is_file() else own if own.is_file() else folder
+    if location == folder and options.components is None and options.component in shipped.workloads():
+        location = shipped.workload(options.component)
+        _expect_needs(options.component, location)
+        location /= "component.yaml"
     components = _load(location, options.state_dir)
     component = next(iter(components.values())) if given.is_file() else components.get(options.component)
     if component is None:
-        raise ConfigError(
-            f"{options.components} has no component {options.component!r}; it has {', '.join(components)}"
-        )
+        raise ConfigError(f"{folder} has no component {options.component!r}; it has {', '.join(components)}")
     application = options.application or next(iter(component.applications))
     runner = _runner(options, 1)
     if options.runner == "local" and not options.json:
-        print(machine.describe())
+        write(machine.describe())
     state = options.state_dir.absolute()
     limit = options.build_cache_mib << 20
     if options.json and options.dry_run:
@@ -437,6 +571,7 @@ def _try(options: argparse.Namespace) -> None:
         _prometheus(options),
         dry=options.dry_run,
         as_json=options.json,
+        keep=options.keep,
     )
     sys.exit(0 if done else 1)
 
@@ -453,17 +588,39 @@ def _pull(options: argparse.Namespace) -> None:
     consent = (lambda: True) if options.yes else pulling.ask
     component = pulling.install(written, options.components, Generator(state / "generated"), consent)
     if component is None:
-        print("Nothing was installed.")
+        write("Nothing was installed.")
         sys.exit(1)
-    print(describe(component))
+    write(describe(component))
+
+
+def _live(options: argparse.Namespace) -> None:
+    records = options.state_dir.absolute() / configuration.LIVE_RECORDS
+    if options.action != "calibrate":
+        sys.exit(live_command.ACTIONS[options.action](records, options.instance))
+    component = next(iter(_load(options.component, options.state_dir).values()))
+    prometheus = configuration.Prometheus.of(options.prometheus_url, None)
+    sys.exit(live_command.calibrate(component, options.instance, options.seconds, prometheus))
 
 
 def _workloads(options: argparse.Namespace) -> None:
     if options.name:
-        print(shipped.workload(options.name))
+        write(shipped.workload(options.name))
         return
     for name, folder in shipped.workloads().items():
-        print(f"{name:24} {folder}")
+        write(f"{name:24} {folder}\n{'':24} needs: {needs.packages(shipped.needs(folder)) or 'nothing more'}")
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    folder = shipped.workload(options.name)
+    if not needs.report(options.name, folder, shipped.needs(folder)):
+        sys.exit(1)
+
+
+def _expect_needs(name: str, folder: Path) -> None:
+    """Raise ConfigError that says what to install, if a component that ships needs something that is not there."""
+    if absent := needs.missing(shipped.needs(folder)):
+        lacking = ", ".join(f"{one.kind} {one.name}" for one in absent)
+        raise ConfigError(f"{name} needs: {lacking}. Install with: {'; '.join(needs.commands(absent))}")
 
 
 def _tls(options: argparse.Namespace) -> configuration.Tls | None:
@@ -488,6 +645,8 @@ def _runner(options: argparse.Namespace, slots: int, user: TrialUser | None = No
         options.runner,
         _scheduler_options(options),
         ray_address=options.ray_address,
+        psij_executor=options.psij_executor,
+        shared=options.state_dir.absolute() / "psij",
         slots=slots,
         cores=options.trial_cores,
         memory=memory,
@@ -500,7 +659,7 @@ def _prometheus(options: argparse.Namespace) -> configuration.Prometheus:
 
 
 def _scheduler_options(options: argparse.Namespace) -> dict[str, list[str]]:
-    return {"slurm": options.slurm_option, "ray": options.ray_option}
+    return {"slurm": options.slurm_option, "ray": options.ray_option, "psij": options.psij_option}
 
 
 def _natural(text: str) -> int:
@@ -522,6 +681,17 @@ def _digest(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} has not 64 hexadecimal digits")
     return text
 
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], None]] = {
+    "run": _run,
+    "check": _check,
+    "try": _try,
+    "pull": _pull,
+    "workloads": _workloads,
+    "prepare": _prepare,
+    "live": _live,
+    "completion": _completion,
+}
 
 if __name__ == "__main__":
     main()

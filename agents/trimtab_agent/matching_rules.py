@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from textwrap import shorten
 from typing import Literal, cast
 
+from trimtab_components.pairs import MOST_EXPLORED
 from trimtab_components.reader import Table
 
 KEYS = (
@@ -15,10 +16,12 @@ KEYS = (
     "components",
     "options",
     "control_share",
+    "explore",
     "timeout",
     "cached_answers",
     "cache_hours",
     "cluster",
+    "trust_commands",
 )
 COMPONENT_KEYS = ("preload", "environment", "omit", "workload")
 MODES = ("off", "dry_run", "apply")
@@ -55,11 +58,15 @@ class MatchingRules:
     # options of the scheduler that may be set
     options: tuple[str, ...] = ()
     control_share: float = 0.05
+    # the share of matched jobs that may get a candidate of a live study in place of the proven settings
+    explore: float = 0.0
     timeout: float = 0.3
     cached_answers: int = 1000
     cache_hours: float = 24.0
     # the cluster's name; "": as the scheduler says, or this machine's name
     cluster: str = ""
+    # whether the run times that wrapped commands report count for a record and against it
+    trust_commands: bool = False
 
     def allow_user(self, user: str) -> bool:
         """Return whether this user's jobs are matched."""
@@ -82,6 +89,8 @@ class MatchingRules:
             lists["components"] = tuple(self.components)
         found = {name: ", ".join(values) or "none" for name, values in lists.items() if values is not None}
         found |= {"mode": self.mode, "control_share": f"{self.control_share:g}"}
+        if self.explore:
+            found["explore"] = f"{self.explore:g}"
         if self.cluster:
             found["cluster"] = self.cluster
         return {f"matching.{name}": shorten(text, LONGEST_SHOWN, placeholder=" ...") for name, text in found.items()}
@@ -94,6 +103,9 @@ def read(table: Table) -> MatchingRules:
     share = table.number("control_share", default.control_share)
     if not 0 <= share <= 1:
         table.fault("control_share", f"{share!r} is not a share from 0 to 1")
+    explore = table.number("explore", default.explore)
+    if not 0 <= explore <= MOST_EXPLORED:
+        table.fault("explore", f"{explore!r} is not a share from 0 to {MOST_EXPLORED:g}")
     timeout = table.number("timeout", default.timeout, above=0)
     if timeout > LONGEST_TIMEOUT:
         table.fault("timeout", f"{timeout!r} is above the maximum {LONGEST_TIMEOUT:g} s")
@@ -107,10 +119,12 @@ def read(table: Table) -> MatchingRules:
         components=_components(table) if "components" in table else None,
         options=table.texts("options"),
         control_share=share,
+        explore=explore,
         timeout=timeout,
         cached_answers=cached,
         cache_hours=table.number("cache_hours", default.cache_hours, above=0),
         cluster=table.text("cluster"),
+        trust_commands=table.flag("trust_commands", default.trust_commands),
     )
 
 

@@ -1,17 +1,23 @@
 """Translate the agent's values to messages of the service and back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
 
 from trimtab_agent._gen import agent_pb2, matching_pb2, tuning_pb2
-from trimtab_agent.invocation import Invocation
-from trimtab_agent.lease import Lease
+from trimtab_agent.invocation import Invocation, hidden, shown_value
+from trimtab_agent.lease import ComponentOrder, Lease
 from trimtab_agent.runners.base import Json, Outcome
-from trimtab_agent.submissions import Decision, Job, Match, Submission
+from trimtab_agent.submissions import Decision, Explored, Job, Match, Submission
+from trimtab_components import recipe
+from trimtab_components.live import Guard, Live
 from trimtab_components.schema import Choices, Component, Parameter, Range, Scalar
 
+# The longest recipe of a component that is sent, in characters, and of all components together: the service takes
+# messages of a few MiB.
+LONGEST_RECIPE = 256 << 10
+MOST_RECIPES = 1 << 20
 OUTCOMES = {
     Outcome.COMPLETED: agent_pb2.SettleLeaseRequest.OUTCOME_COMPLETED,
     Outcome.INFEASIBLE: agent_pb2.SettleLeaseRequest.OUTCOME_INFEASIBLE,
@@ -24,6 +30,7 @@ DECISIONS: Mapping[Decision, matching_pb2.Decision.ValueType] = {
     Decision.CONTROL: matching_pb2.DECISION_CONTROL,
     Decision.DRY_RUN: matching_pb2.DECISION_DRY_RUN,
     Decision.REFUSED: matching_pb2.DECISION_REFUSED,
+    Decision.EXPLORED: matching_pb2.DECISION_EXPLORED,
 }
 ENDS: Mapping[str, matching_pb2.JobEnd.ValueType] = {
     "completed": matching_pb2.JOB_END_COMPLETED,
@@ -37,8 +44,8 @@ def of_interference(measured: Mapping[str, Json] | None) -> tuning_pb2.Interfere
     return None if measured is None else tuning_pb2.Interference(**measured)
 
 
-def of_component(component: Component) -> agent_pb2.Component:
-    """Return a component's name, digest and space as a message. It contains no commands."""
+def of_component(component: Component, *, shown: bool = False) -> agent_pb2.Component:
+    """Return a component's name, digest and space as a message, and if `shown` how values reach its program."""
     return agent_pb2.Component(
         name=component.name,
         digest=component.digest,
@@ -56,7 +63,45 @@ def of_component(component: Component) -> agent_pb2.Component:
             )
             for one in component.injected
         ],
+        recipe=_recipe(component) if shown and component.live is None else "",
+        live=None if component.live is None else _live_component(component.live),
     )
+
+
+def _live_component(live: Live) -> agent_pb2.LiveComponent:
+    """Return what the service must know of a live system."""
+    return agent_pb2.LiveComponent(
+        restart=live.restart,
+        forbidden=live.forbidden,
+        guards=[_guard(guard) for guard in live.guards.values()],
+        warm_up=live.warm_up,
+        block=live.block,
+    )
+
+
+def _guard(guard: Guard) -> agent_pb2.LiveGuard:
+    side = "above_control" if guard.of_control else "above" if guard.above else "below"
+    message = agent_pb2.LiveGuard(name=guard.name, metric=guard.metric, for_seconds=guard.seconds)
+    setattr(message, side, guard.limit)
+    return message
+
+
+def _recipe(component: Component) -> str:
+    """Return the recipe of a component without secrets; "" if it is too long."""
+    text = recipe.text_of(component, hide=hidden, hide_value=shown_value)
+    return text if len(text) <= LONGEST_RECIPE else ""
+
+
+def of_components(components: Sequence[Component], *, shown: bool) -> list[agent_pb2.Component]:
+    """Return components as messages, as `of_component` does. Recipes that exceed MOST_RECIPES are left out."""
+    found, left = [], MOST_RECIPES
+    for component in components:
+        message = of_component(component, shown=shown)
+        left -= len(message.recipe)
+        if left < 0:
+            message.recipe = ""
+        found.append(message)
+    return found
 
 
 def of_parameter(parameter: Parameter) -> tuning_pb2.Parameter:
@@ -122,7 +167,77 @@ def to_lease(message: agent_pb2.Lease) -> Lease:
         measured_on=tuple(message.measured_on),
         same_node=message.same_node,
         traceparent=message.traceparent,
+        live=to_plan(message.live) if message.HasField("live") else None,
     )
+
+
+def to_order(message: agent_pb2.ComponentOrder) -> ComponentOrder:
+    """Return the order in a message."""
+    return ComponentOrder(message.id, message.component, message.action == message.ACTION_INSTALL)
+
+
+def to_plan(message: agent_pb2.LivePlan) -> Mapping[str, Json]:
+    """Return the plan of a live trial with the names of the message."""
+    names = (
+        *("design", "warm_up", "block", "least_pairs", "most_pairs", "min_gain", "objective", "maximize"),
+        *("deviation", "seed", "keep", "seconds_left", "instances", "step", "durable"),
+    )
+    return {
+        **{name: getattr(message, name) for name in names},
+        **{name: list(getattr(message, name)) for name in ("places", "in_force", "earlier")},
+        "guards": [
+            {
+                "name": one.name,
+                "metric": one.metric,
+                **{key: getattr(one, key) for key in ("above", "below", "above_control") if one.HasField(key)},
+                "for_seconds": one.for_seconds,
+            }
+            for one in message.guards
+        ],
+        "budgets": [
+            {name: getattr(one, name) for name in ("name", "slow", "of", "left", "most", "period")}
+            for one in message.budgets
+        ],
+        "original": {name: to_value(value) for name, value in message.original.items()},
+    }
+
+
+def of_live(found: Mapping[str, Json] | None) -> tuning_pb2.LiveResult | None:
+    """Return the result of a live trial as a message; None if there is none."""
+    if found is None:
+        return None
+    return tuning_pb2.LiveResult(
+        decision=found["decision"],
+        pairs=[tuning_pb2.LivePair(**one) for one in found["pairs"]],
+        effect=found["effect"],
+        low=found["low"],
+        high=found["high"],
+        deviation=found["deviation"],
+        cost=found["cost"],
+        incumbent={name: of_value(_scalar(value)) for name, value in found["incumbent"].items()},
+        instances=found["instances"],
+        kept=found["kept"],
+        rolled_back=found.get("rolled_back", False),
+        audit=[tuning_pb2.LiveEntry(**one) for one in found["audit"]],
+    )
+
+
+def of_live_instance(found: Mapping[str, Json]) -> tuning_pb2.LiveInstance:
+    """Return what is seen of an instance of a live system as a message, with the same names."""
+    plain = {name: value for name, value in found.items() if name not in ("settings", "guards", "looks")}
+    return tuning_pb2.LiveInstance(
+        **plain,
+        settings={name: of_value(_scalar(value)) for name, value in found["settings"].items()},
+        guards=[tuning_pb2.LiveReading(**one) for one in found["guards"]],
+        looks=[tuning_pb2.LiveLook(**one) for one in found["looks"]],
+    )
+
+
+def _scalar(value: Json) -> Scalar:
+    """Return a setting that a command has printed as a value: another kind of JSON, or a huge number, as text."""
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        return str(value)
+    return value if isinstance(value, bool | int | float | str) else str(value)
 
 
 def of_invocation(shown: Invocation) -> agent_pb2.Invocation:
@@ -168,6 +283,19 @@ def to_match(message: matching_pb2.RecordMatch) -> Match:
     )
 
 
+def to_explored(message: matching_pb2.ExploreResponse) -> Explored:
+    """Return the place of a job in a pair."""
+    return Explored(
+        study=message.study,
+        trial=message.trial,
+        candidate=message.candidate,
+        params={name: to_value(value) for name, value in message.params.items()},
+        waits=message.waits,
+        reason=message.reason,
+        code=message.reason_code,
+    )
+
+
 def of_submission(submission: Submission) -> matching_pb2.JobReport:
     """Return the report of a submission that has ended."""
     end = submission.end
@@ -184,6 +312,7 @@ def of_submission(submission: Submission) -> matching_pb2.JobReport:
         ],
         end=ENDS[end.state],
         seconds=end.seconds,
+        confirmed=submission.confirmed,
     )
     message.ended_at.FromNanoseconds(int(end.at * 1e9))
     return message

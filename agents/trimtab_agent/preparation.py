@@ -6,12 +6,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from trimtab_agent.components import arguments
+from trimtab_agent.components.build_key import build_key
 from trimtab_agent.components.environment import inherited
 from trimtab_agent.config import NO_PROMETHEUS, Prometheus
-from trimtab_agent.errors import NotInComponentError
+from trimtab_agent.live_plans import live_plan
 from trimtab_agent.runners.base import BuildSpec, JobSpec
+from trimtab_components import arguments
+from trimtab_components.errors import NotInComponentError
 from trimtab_components.placeholders import render_argument
 from trimtab_components.schema import Component, Configuration
 
@@ -28,6 +31,8 @@ def prepare(
     cache: Path,
     cache_limit: int,
     prometheus: Prometheus = NO_PROMETHEUS,
+    live_records: Path | None = None,
+    plan: Mapping[str, Any] | None = None,
 ) -> JobSpec:
     """Return the job of one trial, and write its templates and files into its work folder.
 
@@ -42,6 +47,8 @@ def prepare(
         cache: folder of the build cache.
         cache_limit: maximum size of the build cache in bytes.
         prometheus: the server for metrics that name none.
+        live_records: folder of the records of live systems; None: no live system may be switched.
+        plan: how a trial of a live study compares; None: a live system is measured in one block.
 
     Raises:
         NotInComponentError: the application, a parameter, a metric or a source does not exist, or a metric needs the
@@ -66,13 +73,43 @@ def prepare(
                 " --prometheus-url, or give the metric a `url`"
             )
     values = arguments.effective_values(component, given)
+    if component.live is None and plan is not None:
+        raise NotInComponentError(
+            f"component {component.name!r} has no key `live` here, so no live study can switch its settings"
+        )
+    if component.live is not None:
+        if live_records is None:
+            raise NotInComponentError(
+                f"component {component.name!r} switches a live system, which only `trimtab-agent run` does, with the"
+                " key `live` in its policy"
+            )
+        live = live_plan(component, component.live, application.name, values, records=live_records, plan=plan)
+        changed = {name: value for name, value in values.items() if name not in component.live.forbidden}
+        env = inherited(os.environ)
+        return JobSpec(
+            name=title,
+            work=str(work),
+            cwd=str(work),
+            command=(),
+            env=env,
+            base_env=env,
+            timeout=timeout,
+            metrics=[],
+            required=list(required),
+            params=changed,
+            python=sys.executable,
+            prometheus=asdict(prometheus),
+            live=live,
+        )
     rendering = arguments.render(component, values)
     places = {"component": str(component.folder), "work": str(work), "build": str(work)}
     base_env = inherited(os.environ)
     build = _build(component, rendering, places, base_env, cache=cache, limit=cache_limit)
     if build:
         places["build"] = build.entry
-    arguments.write_templates(component, rendering, places, work)
+    for target, text in arguments.templates(component, rendering, places).items():
+        (work / target).parent.mkdir(parents=True, exist_ok=True)
+        (work / target).write_text(text, encoding="utf-8")
     for file in application.files:
         shutil.copy(file, work / file.name)
     own = arguments.environment(component, application, rendering, places)
@@ -119,7 +156,7 @@ def _build(
     if component.build is None:
         return None
     try:
-        entry = str(cache / arguments.build_key(component, rendering))
+        entry = str(cache / build_key(component, rendering))
     except FileNotFoundError as error:
         raise NotInComponentError(f"the build of component {component.name!r} lacks a dependency: {error}") from None
     places = {**places, "build": entry}

@@ -18,6 +18,7 @@ from trimtab_components.definition import Definition
 from trimtab_components.errors import Problem
 from trimtab_components.reader import Reader
 from trimtab_components.schema import Component
+from trimtab_components.terminal import on_one_line, write
 
 NAME = "component.yaml"
 
@@ -49,12 +50,12 @@ def install(
     _expect_sound(written)
     target = _place(folder, written.name)
     old = target.read_text(encoding="utf-8") if target.is_file() else None
-    author = _shown(written.author).replace("\n", " ")
-    print(f"# {written.name}, version {written.number} by {author}, digest {written.digest}")
+    author = on_one_line(written.author)
+    write(f"# {written.name}, version {written.number} by {author}, digest {written.digest}")
     if old == written.text:
-        print(f"# {target} already has this content")
+        write(f"# {target} already has this content")
         return load(target, generator)
-    print(_shown(_difference(old, written.text, target)), end="")
+    write(_difference(old, written.text, target), end="")
     if not consent():
         return None
     try:
@@ -71,7 +72,7 @@ def install(
         sync_folder(target.parent)
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error}") from None
-    print(f"installed {target}")
+    write(f"installed {target}")
     return component
 
 
@@ -110,8 +111,3 @@ def _difference(old: str | None, new: str, target: Path) -> str:
         return new if new.endswith("\n") else new + "\n"
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), str(target), "the new version", lineterm="")
     return "\n".join(lines) + "\n"
-
-
-def _shown(text: str) -> str:
-    """Return the text with control characters escaped, so that it cannot move the cursor or hide text."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

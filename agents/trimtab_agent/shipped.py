@@ -3,8 +3,13 @@
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_components.definition import read_needs
+from trimtab_components.reader import Reader
+from trimtab_components.schema import Need
 
 PACKAGE = Path(__file__).resolve().parent
+# The module that scripts of components share, which people may copy.
+BENCH = "bench.py"
 
 
 def workloads() -> dict[str, Path]:
@@ -15,8 +20,16 @@ def workloads() -> dict[str, Path]:
 
 
 def workload(name: str) -> Path:
-    """Return the folder of one workload. Raises ConfigError if there is none with this name."""
+    """Return the folder of one workload, or the shared module. Raises ConfigError if there is none with this name."""
     found = workloads()
+    if name == BENCH and found:
+        return next(iter(found.values())).parent / BENCH
     if name not in found:
         raise ConfigError(f"no workload {name!r} ships with the agent. Use one of: {', '.join(found)}.")
     return found[name]
+
+
+def needs(folder: Path) -> tuple[Need, ...]:
+    """Return what a workload needs. Nothing of its file is checked, since its parameters may need the same."""
+    top = Reader("").parse((folder / "component.yaml").read_text(encoding="utf-8"))
+    return read_needs(top) if top else ()

@@ -41,6 +41,22 @@ class Match:
     score: float
 
 
+@dataclass(frozen=True)
+class Explored:
+    """The place of a job in a pair of a live study; `study` is empty if it belongs to none, and `reason` says why.
+
+    `candidate`: the job gets `params`, else the proven settings. `waits`: the next job of its kind is the second one.
+    """
+
+    study: str
+    trial: int
+    candidate: bool
+    params: Mapping[str, Scalar]
+    waits: bool = False
+    reason: str = ""
+    code: str = ""
+
+
 class Decision(Enum):
     """A decision on one record, with the words of the protocol."""
 
@@ -48,6 +64,7 @@ class Decision(Enum):
     CONTROL = "control"
     DRY_RUN = "dry_run"
     REFUSED = "refused"
+    EXPLORED = "explored"
 
 
 @dataclass(frozen=True)
@@ -71,7 +88,12 @@ class End:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job with the decisions on it. `tasks` holds the ends of an array's tasks by their ids while others run."""
+    """A job with the decisions on it. `tasks` holds the ends of an array's tasks by their ids while others run.
+
+    `kind` is the program that asked: sbatch, srun or salloc, whose jobs end as the scheduler says, or wrap, whose
+    command says so itself. `confirmed`: the end is the scheduler's, which knows the job as one of this user, or the
+    administrator trusts the commands of this host.
+    """
 
     id: str
     uid: int
@@ -80,6 +102,13 @@ class Submission:
     job_id: str = ""
     tasks: dict[str, End] = field(default_factory=dict)
     end: End | None = None
+    kind: str = "sbatch"
+    confirmed: bool = False
+
+    @property
+    def has_scheduler(self) -> bool:
+        """Return whether a scheduler runs the job."""
+        return self.kind != "wrap"
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -102,4 +131,7 @@ class Submission:
             job_id=data["job_id"],
             tasks={name: End(**end) for name, end in data["tasks"].items()},
             end=End(**data["end"]) if data["end"] else None,
+            # The file may be of an earlier version.
+            kind=data.get("kind", "sbatch" if data["job_id"] else "wrap"),
+            confirmed=data.get("confirmed", False),
         )

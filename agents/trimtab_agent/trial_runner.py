@@ -17,7 +17,6 @@ from trimtab_agent.errors import (
     CallRefusedError,
     InvalidReportError,
     NotAcceptedError,
-    NotInComponentError,
     PolicyError,
 )
 from trimtab_agent.installed import Installed
@@ -29,9 +28,12 @@ from trimtab_agent.logger import Logger
 from trimtab_agent.measurement_reporter import MeasurementReporter
 from trimtab_agent.redaction import Redactor
 from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner, stored_spec
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 
 logger = Logger(__name__)
+
+# The code of a refusal by the administrator's policy, which the service knows.
+POLICY = "policy_refused"
 
 # How often the agent restarts a trial that was lost with its machine. Then the service tries elsewhere.
 RERUNS = 1
@@ -92,6 +94,10 @@ class TrialRunner:
         """Return the ids of all leases whose end the service has not acknowledged."""
         return list(self._trials)
 
+    def runs(self, component: str) -> bool:
+        """Return whether a trial of this component runs, or waits to run."""
+        return any(trial.running and trial.entry.lease.component == component for trial in self._trials.values())
+
     async def elapsed(self) -> dict[str, float]:
         """Return the running time of each running trial's application, in seconds, by lease."""
         found: dict[str, float] = {}
@@ -104,6 +110,10 @@ class TrialRunner:
         """Return why trials do not start, if the runner knows a reason, by lease."""
         running = [(lease, trial.entry.folder) for lease, trial in self._trials.items() if trial.running]
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
+
+    def heard(self) -> None:
+        """Note that the service has answered just now."""
+        self._runner.heard()
 
     async def free_slots(self) -> int:
         """Wait until a slot is free and return for how many trials to ask.
@@ -304,7 +314,10 @@ class TrialRunner:
             result = await self._result(trial)
         except UnsuitableValueError as error:
             result = JobResult(Outcome.INFEASIBLE, str(error))
-        except (NotInComponentError, NotAcceptedError, PolicyError) as error:
+        except PolicyError as error:
+            # The service does not count it against the budget, because no program has run.
+            result = JobResult(Outcome.FAILED, str(error), reason_code=POLICY)
+        except (NotInComponentError, NotAcceptedError) as error:
             result = JobResult(Outcome.FAILED, str(error))
         except OSError as error:
             result = await self._give_up(trial, f"the trial could not run: {error}")
@@ -316,7 +329,9 @@ class TrialRunner:
         if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
             return Settlement(Outcome.RELEASED, "the agent was stopped")
         if trial.cancel_reason and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
-            return Settlement(Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed, node=result.node)
+            return Settlement(
+                Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed, node=result.node, live=result.live
+            )
         return Settlement.of(result)
 
     async def _give_up(self, trial: _Trial, reason: str) -> JobResult:

@@ -9,17 +9,21 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from trimtab_agent.components import arguments
 from trimtab_agent.config import Prometheus
-from trimtab_agent.errors import ConfigError, NotAcceptedError, NotInComponentError, SchedulerAwayError
+from trimtab_agent.errors import ConfigError, NotAcceptedError, SchedulerAwayError
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Json, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_components import arguments
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 from trimtab_components.schema import Component, Scalar, as_text
+from trimtab_components.terminal import write
 
 # Seconds to wait for a scheduler that does not answer. A running agent waits without limit.
 PATIENCE = 30.0
+
+# The most lines of a rendered file that are printed.
+MOST_LINES = 200
 
 Answer = TypeVar("Answer")
 
@@ -57,17 +61,20 @@ def try_once(
     *,
     dry: bool = False,
     as_json: bool = False,
+    keep: Path | None = None,
 ) -> bool:
     """Run one trial, print its result, and return whether it was completed with all required metrics.
 
     `metrics` are the required metrics; without any, one metric of the component is enough, because an application need
     not report all of them. `dry` only prints what would run. `as_json` prints nothing but one JSON object at the end,
-    for programs.
+    for programs. `keep` is a new folder for what the trial leaves.
 
     Raises:
         AgentError: the component has no such application or value, or (SchedulerAwayError) the scheduler did not answer
             for PATIENCE seconds.
     """
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise ConfigError(f"--keep {keep} exists already. Name a new folder, or an empty one")
     given = parse_settings(component, settings)
     place = state / "tries"  # on the file system that the nodes of a cluster share
     for made in (state, place):
@@ -89,16 +96,27 @@ def try_once(
         )
         if not as_json:
             _print_spec(component, spec, used=not isinstance(runner, LocalRunner))
+            _print_templates(component, folder / "work")
         if dry:
             return True
         result = asyncio.run(_run(folder, spec, runner))
         if as_json:
-            print(json.dumps(_as_json(result)))
+            write(json.dumps(_as_json(result)))
         else:
             _print_result(component, folder, spec, result)
         return result.outcome is Outcome.COMPLETED and bool(result.metrics)
     finally:
+        if keep is not None:
+            shutil.copytree(folder, keep, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+            if not as_json:
+                write(f"kept: {keep}")
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a regular file. Pipes and sockets of the trial have no content to keep."""
+    if Path(source).is_file():
+        shutil.copy2(source, target)
 
 
 async def _run(folder: Path, spec: JobSpec, runner: Runner) -> JobResult:
@@ -139,21 +157,35 @@ def _print_spec(component: Component, spec: JobSpec, *, used: bool) -> None:
     for name, value in spec.params.items():
         parameter = component.parameters[name]
         notes = [f"unit {parameter.unit}"] if parameter.unit else []
+        if parameter.text(value) != as_text(value):
+            notes.append(f"written {parameter.text(value)}")
         if value != parameter.default:
             notes.append(f"default {as_text(parameter.default)}")
-        print(f"{name} = {as_text(value)}" + (f"   ({', '.join(notes)})" if notes else ""))
+        write(f"{name} = {as_text(value)}" + (f"   ({', '.join(notes)})" if notes else ""))
     for kind, commands in (
         ("build", spec.build.commands if spec.build else ()),
         ("header", spec.header),
         ("command", [spec.command]),
     ):
         for argv in commands:
-            print(f"{kind}: {list(argv)}")
+            write(f"{kind}: {list(argv)}")
     changed = {name: value for name, value in spec.env.items() if spec.base_env.get(name) != value}
     for name, value in changed.items():
-        print(f"env: {name}={value}")
+        write(f"env: {name}={value}")
     for option in (*spec.scheduler_options, *spec.directives):
-        print(f"scheduler{'' if used else ' (not used here)'}: {option}")
+        write(f"scheduler{'' if used else ' (not used here)'}: {option}")
+
+
+def _print_templates(component: Component, work: Path) -> None:
+    for template in component.templates:
+        text = (work / template.target).read_text(encoding="utf-8")
+        lines = text.splitlines()
+        more = len(lines) - MOST_LINES
+        write(f"file: {template.target}")
+        for line in lines[:MOST_LINES]:
+            write(f"  | {line}")
+        if more > 0:
+            write(f"  | ... {more} more lines; --keep DIR leaves the whole file")
 
 
 def _as_json(result: JobResult) -> dict[str, object]:
@@ -161,6 +193,7 @@ def _as_json(result: JobResult) -> dict[str, object]:
         "outcome": result.outcome,
         "reason": result.reason,
         "metrics": dict(result.metrics),
+        "missing": dict(result.missing),
         "elapsed": result.elapsed,
         "node": result.node,
         "doubt": result.doubt,
@@ -178,18 +211,18 @@ def _interference(measured: Mapping[str, Json]) -> str:
 
 def _print_result(component: Component, folder: Path, spec: JobSpec, result: JobResult) -> None:
     if spec.build:
-        print("build: from the cache" if result.build_seconds is None else f"build: {result.build_seconds:.3f} s")
+        write("build: from the cache" if result.build_seconds is None else f"build: {result.build_seconds:.3f} s")
     if result.outcome is not Outcome.COMPLETED and (folder / LOG).exists():
-        print((folder / LOG).read_text(encoding="utf-8", errors="replace").rstrip())
+        write((folder / LOG).read_text(encoding="utf-8", errors="replace").rstrip())
     if result.outcome is not Outcome.COMPLETED:
-        print(f"reason: {result.reason}")
-    print(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
+        write(f"reason: {result.reason}")
+    write(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
     if result.interference is not None:
-        print(f"other processes: {_interference(result.interference)}")
+        write(f"other processes: {_interference(result.interference)}")
     if result.doubt:
-        print(f"warning: the timing is doubtful: {result.doubt}")
+        write(f"warning: the timing is doubtful: {result.doubt}")
     for name, value in result.metrics.items():
-        print(f"metric {name} = {value:.9g}")
+        write(f"metric {name} = {value:.9g}")
     for name in component.metrics:
         if result.outcome is Outcome.COMPLETED and name not in result.metrics:
-            print(f"metric {name}: not reported by this application")
+            write(f"metric {name}: no value: {result.missing.get(name, 'the runs do not all have it')}")

@@ -8,10 +8,11 @@ nobody has checked.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from trimtab_components import placeholders, tools
+from trimtab_components import live_definition, placeholders, tools
 from trimtab_components.errors import Problem, UnsuitableValueError
 from trimtab_components.reader import Reader, Table
 from trimtab_components.schema import (
@@ -24,6 +25,7 @@ from trimtab_components.schema import (
     Form,
     Injected,
     Metric,
+    Need,
     Parameter,
     Range,
     Scalar,
@@ -61,6 +63,7 @@ TAKES = ("last", "first", "min", "max", "mean", "sum")
 FILE_KEYS = (
     "name",
     "description",
+    "needs",
     "parameters",
     "parameters_from",
     "build",
@@ -75,6 +78,12 @@ FILE_KEYS = (
     "artifacts",
     "exit_codes",
     "injected",
+    "live",
+)
+# What runs a program, which a live system does not need.
+NOT_LIVE = (
+    *("build", "env", "preload", "header", "templates", "scheduler", "applications", "metrics", "stream"),
+    *("artifacts", "exit_codes"),
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
 PARAMETER_KEYS = (
@@ -84,6 +93,8 @@ PARAMETER_KEYS = (
 # The service refuses a finer grid: floats could not distinguish its values.
 FINEST_STEP = 1e-12
 RANGE_KEYS = ("min", "max", "log", "step", "factor")
+# What must be installed: names by kind, each with the package that brings it.
+NEED_KEYS = ("programs", "modules", "files")
 GENERATOR_KEYS = ("command", "timeout", "depends")
 CONDITION_KEYS = ("parent", "values")
 INJECTED_KEYS = ("text", "values")
@@ -100,24 +111,29 @@ EXIT_KEYS = ("failed",)
 METRIC_KEYS = {
     "wall_time": ("type",),
     "cpu_time": ("type", "process"),
-    "regex": ("type", "pattern", "from", "take"),
-    "json": ("type", "path", "from"),
-    "python": ("type", "function", "timeout"),
-    "prometheus": ("type", "query", "url", "delay", "timeout"),
+    "peak_memory": ("type", "process"),
+    "bytes_written": ("type", "process"),
+    "regex": ("type", "pattern", "from", "take", "unit", "unaffected"),
+    "json": ("type", "path", "from", "unit", "unaffected"),
+    "python": ("type", "function", "timeout", "unit", "unaffected"),
+    "prometheus": ("type", "query", "url", "delay", "timeout", "unaffected"),
 }
+# The metrics of what a run, or a server outside the trial, uses.
+USES = ("cpu_time", "peak_memory", "bytes_written")
 # The metrics that need no mapping, as in `seconds: wall_time`.
-TIMES = ("wall_time", "cpu_time")
+PLAIN = ("wall_time", *USES)
 # A metric with the name of a benchmark tool as its key, as in `{hyperfine: mean}`.
-TOOL_KEYS = ("from", "of")
+TOOL_KEYS = ("from", "of", "unaffected")
 # The keys or words that are allowed at a place, as suggestions for people who write a file. A star stands for any name.
 WORDS: Mapping[str, Sequence[str]] = {
     "": FILE_KEYS,
-    "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values"),
+    "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values", *SWITCH_KEYS),
     "parameters.*.type": TYPES,
     "parameters.*.condition": CONDITION_KEYS,
     "parameters.*.injected": INJECTED_KEYS,
     "parameters.*.log": ("true", "false"),
     "parameters.*.omit_default": ("true", "false"),
+    "needs": NEED_KEYS,
     "parameters_from": GENERATOR_KEYS,
     "build": BUILD_KEYS,
     "templates": TEMPLATE_KEYS,
@@ -125,7 +141,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     "applications.*": APPLICATION_KEYS,
     "applications.*.aggregate": AGGREGATES,
     "metrics.*": (
-        *TIMES,
+        *PLAIN,
         *dict.fromkeys([*(key for keys in METRIC_KEYS.values() for key in keys), *TOOL_KEYS, *tools.FIELDS]),
     ),
     **{f"metrics.*.{tool}": fields for tool, fields in tools.FIELDS.items()},
@@ -133,6 +149,12 @@ WORDS: Mapping[str, Sequence[str]] = {
     "metrics.*.take": TAKES,
     "stream": STREAM_KEYS,
     "exit_codes": EXIT_KEYS,
+    "live": live_definition.KEYS,
+    **{f"live.{key}": live_definition.COMMAND_KEYS for key in ("apply", "revert", "verify", "fallback", "keep")},
+    "live.metrics.*": tuple(dict.fromkeys(key for keys in live_definition.READING_KEYS.values() for key in keys)),
+    "live.metrics.*.type": tuple(live_definition.READING_KEYS),
+    "live.metrics.*.kind": live_definition.READING_KINDS,
+    "live.guards.*": live_definition.GUARD_KEYS,
 }
 # the group of a pattern that gives the step of a measurement
 STEP = "step"
@@ -162,7 +184,8 @@ class Definition:
         """Return the component. It is valid only if the reader has found no errors."""
         top = self.top
         top.allow(FILE_KEYS)
-        top.require("name", "applications")
+        table = top.table("live")
+        top.require("name", *(() if table else ("applications",)))
         if "injected" in top:
             self.injected.append(Injected(self._injected_text(top)))
         generated = self._parameters()
@@ -170,8 +193,9 @@ class Definition:
         build = self._build()
         header = self._commands(top, "header")
         templates = self._templates()
-        applications = self._applications()
-        metrics = self._metrics()
+        live = live_definition.read(table, self.find, self._is_parameter) if table else None
+        applications = self._applications() if live is None else self._instances()
+        metrics = self._metrics() if live is None else {name: Metric(name, "live") for name in live.readings}
         options, directives = self._scheduler()
         failed: tuple[int, ...] = ()
         if exits := top.table("exit_codes"):
@@ -181,7 +205,8 @@ class Definition:
                 exits.fault("failed", "an exit code is from 1 to 255; 0 is success")
         preload = top.texts("preload")
         self._check_items(top, "preload", preload, flags=False)
-        self._check_reach()
+        if live is None:
+            self._check_reach()
         if "build" in self.used_names and build is None:
             top.reader.report(None, "build", "is missing although {build} is used")
         return Component(
@@ -204,6 +229,8 @@ class Definition:
             injected=tuple(self.injected),
             stream=self._stream(),
             artifacts=self._artifacts(),
+            live=live,
+            needs=read_needs(top),
         )
 
     def _artifacts(self) -> tuple[str, ...]:
@@ -254,7 +281,7 @@ class Definition:
             source.allow(GENERATOR_KEYS)
             source.require("command")
             command = source.argv("command")
-            timeout = source.number("timeout", 60.0, above=0)
+            timeout = source.seconds("timeout", 60.0, above=0)
             depends = source.texts("depends")
             if command and not self.reader.problems:
                 generated = self.generate(source, command, timeout, depends)
@@ -292,7 +319,7 @@ class Definition:
         elif kind in ("ordinal", "categorical"):
             table.allow((*PARAMETER_KEYS, "values"))
         else:
-            table.allow(PARAMETER_KEYS)
+            table.allow((*PARAMETER_KEYS, *SWITCH_KEYS))
         domain = self._domain(kind, table)
         default = table.scalar("default")
         condition = None
@@ -305,9 +332,12 @@ class Definition:
         env = self._env_delivery(name, domain, table)
         forms = {key: self._form(key, domain, table) for key in ("flag", "scheduler", "directive")}
         group = table.text("group", pattern=NAME, allowed=NAME_ALLOWED)
-        unit = table.text("unit", pattern=r"\S(?:.{0,30}\S)?", allowed="a unit of 1 to 32 characters, such as MiB")
+        unit = self._unit(table)
         if group and "flag" not in table:
             table.fault("group", "is only valid together with `flag`")
+        if kind == "boolean" and table.text("on", "true") == table.text("off", "false"):
+            key = "on" if "on" in table else "off"
+            table.fault(key, "on and off are the same text, so that no value would have an effect")
         if inner := table.table("injected"):
             self._parameter_injected(name, domain, inner)
         if len(self.reader.problems) > before or default is None:
@@ -333,7 +363,12 @@ class Definition:
             group=group,
             scheduler=forms["scheduler"],
             directive=forms["directive"],
+            on=table.text("on", "true"),
+            off=table.text("off", "false"),
         )
+
+    def _unit(self, table: Table) -> str:
+        return table.text("unit", pattern=r"\S(?:.{0,30}\S)?", allowed="a unit of 1 to 32 characters, such as MiB")
 
     def _parameter_injected(self, name: str, domain: Domain, table: Table) -> None:
         """Note the values of a parameter that inject something."""
@@ -524,8 +559,11 @@ class Definition:
                 self.used_names.add(name)
 
     def _means_something(self, name: str) -> bool:
+        return name in placeholders.PLACES or self._is_parameter(name)
+
+    def _is_parameter(self, name: str) -> bool:
         # The errors of a parameter are reported already.
-        return name in placeholders.PLACES or name in self.places or self.unseen_parameters
+        return name in self.places or self.unseen_parameters
 
     def _allowed_names(self) -> str:
         shown = [f"{{{name}}}" for name in (*placeholders.PLACES, *self.parameters)]
@@ -565,7 +603,7 @@ class Definition:
         ):
             if any("{work}" in item for item in items):
                 table.fault(key, "{work} is a trial's own folder, but trials share a build; use {build}")
-        return Build(commands, tuple(sources), table.texts("depends"), env, table.number("timeout", 600.0, above=0))
+        return Build(commands, tuple(sources), table.texts("depends"), env, table.seconds("timeout", 600.0, above=0))
 
     def _templates(self) -> tuple[Template, ...]:
         templates = []
@@ -635,11 +673,25 @@ class Definition:
                 cwd=cwd,
                 is_script="script" in table,
                 directives=directives,
-                timeout=table.number("timeout", 3600.0, above=0),
+                timeout=table.seconds("timeout", 3600.0, above=0),
                 repeats=table.integer("repeats", 1, minimum=1),
                 aggregate=cast(Any, table.choice("aggregate", AGGREGATES, "median")),
             )
         return applications
+
+    def _instances(self) -> dict[str, Application]:
+        """Return the instances of a live system: applications without a command."""
+        table = self.top.table("live")
+        assert table is not None
+        for key in NOT_LIVE:
+            if key in self.top:
+                self.top.fault(key, "is not allowed with `live`, whose commands apply the values of all parameters")
+        for name in (names := table.texts("instances")):
+            if not re.fullmatch(NAME, name):
+                table.fault("instances", f"{name!r} is not {NAME_ALLOWED}")
+        if "instances" in table and not names:
+            table.fault("instances", "must name at least one instance")
+        return {name: Application(name, ()) for name in names}
 
     # -- metrics
 
@@ -655,12 +707,13 @@ class Definition:
             if outer.is_table(name):
                 table = outer.table(name)
                 assert table is not None
-                metrics[name] = self._metric(name, table)
-            elif (kind := outer.text(name)) in TIMES:
-                metrics[name] = Metric(name, cast(Any, kind))
+                metric = self._metric(name, table)
+                metrics[name] = replace(metric, unaffected=table.flag("unaffected", metric.kind in USES))
+            elif (kind := outer.text(name)) in PLAIN:
+                metrics[name] = Metric(name, cast(Any, kind), unaffected=kind in USES)
             else:
                 kinds, fields = ", ".join(METRIC_KEYS), ", ".join(tools.FIELDS)
-                message = f"must be cpu_time, wall_time or a mapping: {{type: TYPE}} with one of {kinds}"
+                message = f"must be {', '.join(USES)}, wall_time or a mapping: {{type: TYPE}} with one of {kinds}"
                 outer.fault(name, f"{message}, or {{TOOL: FIELD}} with one of {fields}")
         if outer is not None and not metrics:
             self.top.fault("metrics", "must name at least one metric")
@@ -713,25 +766,28 @@ class Definition:
         kind = table.choice("type", tuple(METRIC_KEYS), "wall_time") if "type" in table else "wall_time"
         if "type" in table:
             table.allow(METRIC_KEYS[kind])
-        source = self._source(table)
+        source, unit = self._source(table), self._unit(table)
         if kind == "regex":
             table.require("pattern")
             pattern = table.text("pattern")
             rule = self._compiled(table, pattern)
             if rule is not None and rule.groups < 1:
                 table.fault("pattern", "must have a group in parentheses around the number")
-            return Metric(name, "regex", source, pattern=pattern, take=table.choice("take", TAKES, "last"))
+            return Metric(name, "regex", source, pattern=pattern, take=table.choice("take", TAKES, "last"), unit=unit)
         if kind == "json":
             table.require("path")
-            return Metric(name, "json", source, path=table.text("path"))
+            return Metric(name, "json", source, path=table.text("path"), unit=unit)
         if kind == "python":
             table.require("function")
             written = table.text("function", pattern=FUNCTION, allowed="FILE.py:FUNCTION")
             file_name, _, function = written.partition(":")
             file = self.find(table, "function", file_name) if function else None
-            return Metric(name, "python", file=file, function=function, timeout=table.number("timeout", 60.0, above=0))
-        if kind == "cpu_time":
-            return Metric(name, "cpu_time", process=table.text("process", pattern=PROCESS, allowed=PROCESS_ALLOWED))
+            timeout = table.seconds("timeout", 60.0, above=0)
+            return Metric(name, "python", file=file, function=function, timeout=timeout, unit=unit)
+        if kind in USES:
+            return Metric(
+                name, cast(Any, kind), process=table.text("process", pattern=PROCESS, allowed=PROCESS_ALLOWED)
+            )
         if kind == "prometheus":
             return self._prometheus_metric(name, table)
         return Metric(name, "wall_time")
@@ -745,7 +801,7 @@ class Definition:
             table.fault("query", f"must contain {RUN}, the duration of the run, as in avg_over_time(latency[{RUN}])")
         allowed = "http://HOST:PORT or https://HOST:PORT, with an optional path and without a password"
         url = table.text("url", pattern=ADDRESS, allowed=allowed) if "url" in table else ""
-        delay, timeout = table.number("delay", 0.0), table.number("timeout", 10.0, above=0)
+        delay, timeout = table.seconds("delay", 0.0), table.seconds("timeout", 10.0, above=0)
         if not 0 <= delay <= LONGEST_DELAY:
             table.fault("delay", f"{delay:g} is not from 0 to {LONGEST_DELAY:g} seconds")
         if timeout > LONGEST_TIMEOUT:
@@ -765,3 +821,19 @@ class Definition:
         elif tool not in tools.SEVERAL and "of" in table:
             table.fault("of", f"is not allowed with {tool}, whose output is about one run")
         return Metric(name, "tool", self._source(table), tool=tool, output_field=field, of=of)
+
+
+def read_needs(top: Table) -> tuple[Need, ...]:
+    """Return what the key `needs` of a file names."""
+    table = top.table("needs")
+    if table is None:
+        return ()
+    table.allow(NEED_KEYS)
+    kinds: Mapping[str, Literal["program", "module", "file"]] = dict(
+        zip(NEED_KEYS, ("program", "module", "file"), strict=True)
+    )
+    return tuple(
+        Need(kind, name, package)
+        for key, kind in kinds.items()
+        for name, package in table.mapping_of_texts(key).items()
+    )

@@ -22,3 +22,12 @@ class Problem:
 class UnsuitableValueError(Exception):
     """The component file does not allow a value. The trial is infeasible, because its configuration causes this.
     `str(error)` is a sentence that an administrator can act on."""
+
+    code = "unsuitable_value"
+
+
+class NotInComponentError(Exception):
+    """A component, application, parameter or metric of this name does not exist here. The configuration is not at
+    fault. `str(error)` is a sentence that an administrator can act on."""
+
+    code = "not_in_component"

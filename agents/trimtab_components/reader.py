@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
+from trimtab_components import quantities
 from trimtab_components.errors import Problem
 from trimtab_components.schema import Scalar
 
@@ -19,6 +20,10 @@ _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 # aliases of aliases can turn a short text into a huge one
 MOST_VALUES = 100_000
 MOST_LEVELS = 50
+# a text counts as one more value for each of so many characters, because an alias can repeat a long one
+_CHARACTERS = 64
+# errors with a hint; the search for the nearest word takes most of the time of an error
+_MOST_HINTS = 20
 # longer ones are read as floats, because Python is slow at reading huge integers
 LONGEST_INTEGER = 300
 # libyaml's parser is ten times faster, if PyYAML was built with it
@@ -31,6 +36,12 @@ class Reader:
     def __init__(self, label: str, problems: list[Problem] | None = None) -> None:
         self.label = label
         self.problems = [] if problems is None else problems
+
+    def nearest(self, word: str, words: Sequence[str]) -> str | None:
+        """Return the word that the writer may have meant, for the first errors only."""
+        if len(self.problems) >= _MOST_HINTS:
+            return None
+        return next(iter(difflib.get_close_matches(word, words, n=1)), None)
 
     def report(self, node: yaml.Node | None, field: str, message: str) -> None:
         """Record an error at `node`, or at the start of the file without one."""
@@ -111,8 +122,8 @@ class Table:
         """Record an error for every key that is not one of `keys`, with the nearest allowed key."""
         for key in self._values:
             if key not in keys:
-                near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
-                hint = f"; did you mean {near[0]!r}?" if near else "."
+                near = self.reader.nearest(key, keys)
+                hint = f"; did you mean {near!r}?" if near else "."
                 self.reader.report(self._keys[key], self.path(key), f"unknown key{hint} Allowed: {', '.join(keys)}")
 
     def require(self, *keys: str) -> None:
@@ -144,8 +155,8 @@ class Table:
         """Return one of `options`."""
         value = self.text(key, default)
         if value not in options:
-            near = difflib.get_close_matches(value, options, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            near = self.reader.nearest(value, options)
+            hint = f" Did you mean {near!r}?" if near else ""
             self.fault(key, f"{value!r} is not one of {', '.join(options)}.{hint}")
             return default
         return value
@@ -171,6 +182,20 @@ class Table:
         if above is not None and value <= above:
             self.fault(key, f"{value!r} is not above {above:g}")
         return value
+
+    def seconds(self, key: str, default: float = 0.0, *, above: float | None = None) -> float:
+        """Return a time in seconds, which may be written as `5`, `5s`, `2m`, `1h30m` or `24h`."""
+        value = self.scalar(key)
+        if not isinstance(value, str):
+            return self.number(key, default, above=above)
+        try:
+            found = quantities.seconds(value)
+        except quantities.QuantityError:
+            self.fault(key, f"{value!r} is not a time, such as 5, 5s, 2m or 24h")
+            return default
+        if above is not None and found <= above:
+            self.fault(key, f"{value!r} is not above {above:g}")
+        return found
 
     def integer(self, key: str, default: int = 0, *, minimum: int | None = None) -> int:
         """Return an integer of at least `minimum`."""
@@ -321,7 +346,7 @@ def _too_deep(text: str) -> tuple[int, int] | None:
 
 
 def _is_bounded(node: yaml.Node) -> bool:
-    """Return whether a node has at most MOST_VALUES values, counting repetitions by aliases."""
+    """Return whether a node has at most MOST_VALUES values, counting repetitions by aliases and long texts."""
     try:
         return _size(node, {}) <= MOST_VALUES
     except RecursionError:  # deeply nested aliases
@@ -330,7 +355,7 @@ def _is_bounded(node: yaml.Node) -> bool:
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
     if isinstance(node, yaml.ScalarNode):
-        return 1
+        return 1 + len(node.value) // _CHARACTERS
     if id(node) not in known:
         known[id(node)] = MOST_VALUES + 1  # for a node that contains itself, until its size is known
         below = [part for pair in node.value for part in (pair if isinstance(pair, tuple) else (pair,))]

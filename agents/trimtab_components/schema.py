@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.live import Live
 
 Scalar = float | int | str | bool
 Configuration = Mapping[str, Scalar]
@@ -128,12 +129,11 @@ class Form:
     on: tuple[str, ...] | None = None
     off: tuple[str, ...] | None = None
 
-    def render(self, name: str, value: Scalar) -> tuple[str, ...]:
-        """Return the items for a value; none if a switch has no items for it."""
+    def render(self, name: str, value: Scalar, text: str) -> tuple[str, ...]:
+        """Return the items for a value, which is written as `text`; none if a switch has no items for it."""
         items = self.items
         if self.on is not None or self.off is not None:
             items = (self.on if value else self.off) or ()
-        text = as_text(value)
         return tuple(item.replace("{name}", name).replace("{value}", text) for item in items)
 
 
@@ -153,7 +153,8 @@ class Injected:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter and all the ways in which its value reaches the system. `unit` is text for people."""
+    """A parameter and all the ways in which its value reaches the system. `unit` is text for people. `on` and `off` are
+    the texts of a boolean's values."""
 
     name: str
     domain: Domain
@@ -167,6 +168,18 @@ class Parameter:
     group: str = ""
     scheduler: Form | None = None
     directive: Form | None = None
+    on: str = "true"
+    off: str = "false"
+
+    def text(self, value: Scalar) -> str:
+        """Return a value as the text that replaces its placeholder."""
+        if isinstance(value, bool) and isinstance(self.domain, Switch):
+            return self.on if value else self.off
+        return as_text(value)
+
+    def written(self, form: Form, value: Scalar) -> tuple[str, ...]:
+        """Return the items of one of the forms for a value."""
+        return form.render(self.name, value, self.text(value))
 
 
 @dataclass(frozen=True)
@@ -212,7 +225,18 @@ class Metric:
     """How a number is read from a run. `source` is stdout, stderr or a file in the trial's work folder."""
 
     name: str
-    kind: Literal["wall_time", "cpu_time", "regex", "json", "python", "tool", "prometheus"]
+    kind: Literal[
+        "wall_time",
+        "cpu_time",
+        "peak_memory",
+        "bytes_written",
+        "regex",
+        "json",
+        "python",
+        "tool",
+        "prometheus",
+        "live",
+    ]
     source: str = "stdout"
     pattern: str = ""
     take: str = "last"
@@ -228,8 +252,12 @@ class Metric:
     query: str = ""
     url: str = ""
     delay: float = 0.0
-    # the name of a server's processes, for `cpu_time`; "": the processes of the trial
+    # the unit of the value; "": seconds, bytes, or the number as the output has it
+    unit: str = ""
+    # the name of a server's processes, for what a server uses; "": the processes of the trial
     process: str = ""
+    # whether it hardly changes with the load of other processes, such as CPU time or a number of bytes
+    unaffected: bool = False
 
 
 @dataclass(frozen=True)
@@ -239,6 +267,16 @@ class Stream:
 
     source: str = "stdout"
     pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A program, a module of Python, or a file that must be there, and what a person installs for it: a text such as
+    "nginx-light", the name of a package."""
+
+    kind: Literal["program", "module", "file"]
+    name: str
+    package: str
 
 
 @dataclass(frozen=True)
@@ -265,7 +303,11 @@ class Component:
     stream: tuple[Stream, ...] = ()
     # patterns of files in a trial's work folder that are stored with the trial
     artifacts: tuple[str, ...] = ()
+    # for a system that serves while it is tuned; its instances are the applications
+    live: Live | None = None
     file_digest: str = ""
+    # what must be installed on the machine
+    needs: tuple[Need, ...] = ()
 
     @property
     def folder(self) -> Path:

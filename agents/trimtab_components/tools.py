@@ -6,6 +6,7 @@ Times are in seconds, sizes in bytes and rates per second. `trimtab_agent.metric
 from collections.abc import Mapping
 
 _SIDES = ("read", "write")
+_QUANTILES = ("latency_p50", "latency_p95", "latency_p99", "latency_p99.9")
 _CLAT = ("mean", "max", "p50", "p90", "p95", "p99", "p99.9")
 
 # The statistics of one of k6's durations.
@@ -34,10 +35,16 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "latency_p99",
         "errors",
     ),
+    "sysbench": (
+        *("transactions", "queries", "events", "errors", "latency_min", "latency_mean", "latency_max"),
+        "latency_percentile",
+    ),
+    "db_bench": ("latency_mean", "ops", "bandwidth", "found", "latency_p50", "latency_p99", "latency_p99.9"),
+    "kafka-producer-perf-test": ("records", "bandwidth", "latency_mean", "latency_max", *_QUANTILES),
 }
 
 # The tools whose output can hold several benchmarks; the key `of` names one of them.
-SEVERAL = ("pytest-benchmark", "hyperfine", "google-benchmark", "jmh", "fio")
+SEVERAL = ("pytest-benchmark", "hyperfine", "google-benchmark", "jmh", "fio", "db_bench")
 # The durations that k6 measures itself, in milliseconds. `of` names one of them; a user's own trend has no known unit.
 K6_DURATIONS = (
     "http_req_duration",

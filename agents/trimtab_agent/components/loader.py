@@ -2,16 +2,17 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trimtab_agent.components import batch_script
 from trimtab_agent.components.generated import Generator, GeneratorError
 from trimtab_agent.errors import ComponentError
+from trimtab_components import batch_places, placeholders
 from trimtab_components.definition import Definition
 from trimtab_components.errors import Problem
 from trimtab_components.reader import Reader, Table
-from trimtab_components.schema import Component
+from trimtab_components.schema import Application, Component
 
 
 def load_all(location: Path, generator: Generator) -> dict[str, Component]:
@@ -70,6 +71,28 @@ def load(file: Path, generator: Generator) -> Component:
     return component
 
 
+def _unreachable(component: Component, application: Application, path: Path, text: str) -> Iterator[Problem]:
+    """Yield a problem for each value that the script of an application cannot notice."""
+    fixed = batch_places.fixed(text)
+    written = {**component.env, **application.env}
+    for name, parameter in component.parameters.items():
+        variables = [variable for variable, value in written.items() if name in placeholders.names_in_argument(value)]
+        variables += [parameter.env[0]] if parameter.env else []
+        for variable in variables:
+            if variable in fixed:
+                one = fixed[variable]
+                message = (
+                    f"the script sets {variable} to {one.value} itself, so the values of parameter {name!r} would have"
+                    f" no effect. Write {one.remedy}, which keeps the value where nothing else is given"
+                )
+                yield Problem(str(path), one.line, variable, message)
+    passed = [name for name, one in component.parameters.items() if one.flag and not one.group]
+    if passed and not batch_places.reads_arguments(text):
+        names = ", ".join(passed)
+        message = f"the script reads no argument such as $1, so the values of {names} would have no effect"
+        yield Problem(str(path), 1, "arguments", message)
+
+
 class _InFolder(Definition):
     """A definition with the files and programs that it refers to."""
 
@@ -77,6 +100,15 @@ class _InFolder(Definition):
         super().__init__(file, text, reader, top)
         self.generator = generator
         self.referred: set[Path] = set()
+        # the batch scripts of a shell, with their texts, by application
+        self.scripts: dict[str, tuple[Path, str]] = {}
+
+    def read(self) -> Component:
+        component = super().read()
+        for name, (path, text) in self.scripts.items():
+            for problem in _unreachable(component, component.applications[name], path, text):
+                self.reader.problems.append(problem)
+        return component
 
     def digest(self, generated: str) -> str:
         sha = hashlib.sha256(self.text.encode())
@@ -120,5 +152,7 @@ class _InFolder(Definition):
         except batch_script.BatchScriptError as error:
             self.reader.problems.append(Problem(str(path), error.line, table.path("script"), str(error)))
             return (), ()
+        if batch_places.is_shell(script.interpreter):
+            self.scripts[table.field.removeprefix("applications.")] = path, path.read_text(encoding="utf-8")
         command = tuple(item.replace("{", "{{").replace("}", "}}") for item in (*script.interpreter, str(path)))
         return command, script.directives

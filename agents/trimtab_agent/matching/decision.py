@@ -2,15 +2,15 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from trimtab_agent.errors import NotForJobsError, NotInComponentError
+from trimtab_agent.errors import NotForJobsError
 from trimtab_agent.matching.rendering import Settings, render
 from trimtab_agent.matching.request import Request
 from trimtab_agent.policy import Policy
-from trimtab_agent.submissions import Considered, Decision, Match
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_agent.submissions import Considered, Decision, Explored, Match
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 from trimtab_components.schema import Component
 
 # The service's maximum characters of a reason.
@@ -25,6 +25,8 @@ class Decided:
     environment: dict[str, str] = field(default_factory=dict)
     preload: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
+    # The live study and its trial whose candidate is applied: study/trial.
+    trial: str = ""
 
     def add(self, settings: Settings, left: frozenset[str]) -> None:
         """Add a record's settings, except for the variables in `left`."""
@@ -35,7 +37,14 @@ class Decided:
     @property
     def marks(self) -> list[str]:
         """The marks of the applied records in the job's comment."""
-        return [f"trimtab:{one.record}:{one.score:.2f}" for one in self.considered if one.decision is Decision.APPLIED]
+        found = [f"trimtab:{one.record}:{one.score:.2f}" for one in self.considered if one.decision is Decision.APPLIED]
+        tried = [one for one in self.considered if one.decision is Decision.EXPLORED]
+        return found + [f"trimtab:{one.record}:{one.score:.2f}:{self.trial}" for one in tried]
+
+    @property
+    def applied(self) -> str:
+        """The record whose settings are applied and that resembles the job most; "" if none is."""
+        return next((one.record for one in self.considered if one.decision is Decision.APPLIED), "")
 
 
 def decide(
@@ -68,6 +77,32 @@ def decide(
         decided.considered.append(Considered(match.record, match.score, decision, reason))
         if decision is not Decision.CONTROL:
             decided.add(settings, left)
+    return decided
+
+
+def try_candidate(
+    explored: Explored,
+    match: Match,
+    matches: Sequence[Match],
+    policy: Policy,
+    parts: Mapping[str, Component],
+    request: Request,
+) -> Decided:
+    """Return the decisions on a job that gets a candidate in place of the settings of `match`.
+
+    Raises:
+        NotForJobsError: the candidate cannot be applied to this job.
+    """
+    candidate = replace(match, params=explored.params)
+    decided = decide([candidate if one is match else one for one in matches], parts, policy, request, lambda: 1.0)
+    decided.trial = f"{explored.study}/{explored.trial}"
+    for place, one in enumerate(decided.considered):
+        if one.record != match.record:
+            continue
+        if one.decision is not Decision.APPLIED:
+            raise NotForJobsError(one.reason)
+        said = f"Trial {explored.trial} of live study {explored.study!r} tries other settings."
+        decided.considered[place] = replace(one, decision=Decision.EXPLORED, reason=said)
     return decided
 
 

@@ -5,21 +5,23 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from trimtab_agent import invocation
 from trimtab_agent.control_plane import ControlPlane
-from trimtab_agent.errors import CallError, ConfigError
+from trimtab_agent.errors import CallError, ConfigError, NotForJobsError
 from trimtab_agent.installed import Installed
 from trimtab_agent.logger import Logger
 from trimtab_agent.matching import decision, protocol
 from trimtab_agent.matching.cache import Cache
 from trimtab_agent.matching.decision import Decided
+from trimtab_agent.matching.exploring import Explorer
 from trimtab_agent.matching.protocol import MalformedError, Pairs
 from trimtab_agent.matching.request import Request, command_line
 from trimtab_agent.matching.spool import Spool
 from trimtab_agent.policy import Policy
+from trimtab_agent.runners import slurm_options
 from trimtab_agent.submissions import Considered, Decision, End, Job, Match, Submission
 
 logger = Logger(__name__)
@@ -35,11 +37,13 @@ LONGEST_RUN = 365 * 86400.0
 
 
 class Cluster:
-    """The scheduler's nodes and default partition, as last seen."""
+    """The scheduler's nodes, its default partition, and the seconds after which a partition ends a job that sets no
+    limit, as last seen."""
 
     def __init__(self) -> None:
         self.nodes = 1
         self.default_partition = ""
+        self.limits: Mapping[str, float] = {}
 
 
 class Matcher:
@@ -53,6 +57,7 @@ class Matcher:
         self._spool = spool
         self._cache = Cache(self._rules.cached_answers, self._rules.cache_hours * 3600)
         self._away_until = 0.0
+        self._explorer = Explorer(self._rules.explore, control)
         self.cluster = Cluster()
         # set if a submission has ended
         self.news = asyncio.Event()
@@ -74,14 +79,15 @@ class Matcher:
                 raise MalformedError(f"job_id: {job_id[:40]!r} is not a number")
             self._spool.submitted(submission, uid, job_id)
         elif verb == protocol.ENDED:
-            self._spool.ended(submission, uid, _end(given))
+            self._spool.ended(submission, uid, _end(given), confirmed=self._rules.trust_commands)
             self.news.set()
         else:
             raise MalformedError(f"{verb[:20]!r} is not one of ask, submitted, ended")
         return []
 
     async def _ask(self, request: Request, uid: int, user: str) -> Pairs:
-        rules = self._rules
+        rules, loop = self._rules, asyncio.get_running_loop()
+        until = loop.time() + rules.timeout
         partition = request.partition or (self.cluster.default_partition if request.has_scheduler else "")
         if rules.mode == "off" or not rules.allow_user(user) or not rules.allow_partition(partition):
             return []
@@ -105,7 +111,18 @@ class Matcher:
         if not matches:
             return []
         decided = decision.decide(matches, components, self._policy, request)
-        submission = Submission(uuid.uuid4().hex, uid, job, decided.considered)
+        name = uuid.uuid4().hex
+        match = next((one for one in matches if one.record == decided.applied), None)
+        if match is not None and request.may_explore and loop.time() >= self._away_until:
+            own = slurm_options.seconds(request.time.strip()) or 0.0
+            limit = own if request.time else self.cluster.limits.get(partition, 0.0)
+            explored = await self._explorer.ask(name, match, job, limit, until - loop.time())
+            if explored is not None and explored.candidate:
+                try:
+                    decided = decision.try_candidate(explored, match, matches, self._policy, components, request)
+                except NotForJobsError as error:
+                    logger.info("a candidate is not applied", job=job.name, trial=explored.trial, reason=error)
+        submission = Submission(name, uid, job, decided.considered, kind=request.kind)
         self._spool.put(submission)
         _log(submission, decided)
         return _answer(submission, decided)
@@ -156,6 +173,7 @@ def _sentence(one: Considered) -> str:
         Decision.CONTROL: "nothing is changed, because this job is a control",
         Decision.DRY_RUN: "nothing is changed (dry run)",
         Decision.REFUSED: f"nothing is changed: {one.reason}",
+        Decision.EXPLORED: f"{one.reason[:1].lower()}{one.reason[1:-1]}; TRIMTAB_MATCH=proven prevents this",
     }
     return f"record {one.record} resembles the job (score {one.score:.2f}); {done[one.decision]}"
 

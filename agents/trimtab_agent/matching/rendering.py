@@ -7,10 +7,10 @@ reach the program in another way cannot be applied to it.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trimtab_agent.components import arguments
 from trimtab_agent.errors import NotForJobsError
 from trimtab_agent.matching_rules import ComponentUse
 from trimtab_agent.runners import slurm_options
+from trimtab_components import arguments
 from trimtab_components.placeholders import AbsentError, names_in_argument, names_in_template, render_argument
 from trimtab_components.schema import Application, Component, Configuration, Parameter
 

@@ -18,7 +18,8 @@ class Request:
     """A question about a job.
 
     `present` are the names of the environment variables that the submission already has, `chosen` the long names of the
-    scheduler's options that the user has set, and `export` the value of `--export` ("" without).
+    scheduler's options that the user has set, `export` and `time` the values of `--export` and `--time` ("" without).
+    `proven`: its owner allows proven settings only.
     """
 
     kind: str
@@ -31,6 +32,8 @@ class Request:
     export: str
     present: frozenset[str]
     chosen: frozenset[str]
+    time: str = ""
+    proven: bool = False
 
     @classmethod
     def of(cls, pairs: Pairs) -> Self:
@@ -58,12 +61,19 @@ class Request:
             export=single.get("export", ""),
             present=frozenset(value for key, value in pairs if key == "present"),
             chosen=frozenset(value for key, value in pairs if key == "option"),
+            time=single.get("time", ""),
+            proven=single.get("settings", "") == "proven",
         )
 
     @property
     def has_scheduler(self) -> bool:
         """True if a scheduler takes the job."""
         return self.kind != "wrap"
+
+    @property
+    def may_explore(self) -> bool:
+        """True if it may be a job of a pair. The tasks of an array would all get the same settings."""
+        return self.has_scheduler and not self.proven and "array" not in self.chosen
 
     @property
     def exported(self) -> tuple[bool, frozenset[str]]:

@@ -15,6 +15,8 @@ logger = Logger(__name__)
 
 # Maximum number of submissions; the oldest makes way.
 MOST = 5000
+# Jobs whose submission is known. A job is the end of one submission only.
+MOST_CLAIMED = 10 * MOST
 # Seconds after which a submission without an end is removed: its submission failed, or its job still waits.
 LONGEST = 30 * 86400.0
 
@@ -27,6 +29,7 @@ class Spool:
         self._folder = folder
         self._most = most
         self._known: dict[str, Submission] = {}
+        self._claimed: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for path in sorted(folder.glob("*.json"), key=lambda one: one.stat().st_mtime):
             try:
@@ -36,6 +39,8 @@ class Spool:
                 path.unlink(missing_ok=True)
                 continue
             self._known[found.id] = found
+            if found.tasks or found.confirmed:
+                self.claim(found)
 
     def put(self, submission: Submission) -> None:
         """Store a new or changed submission. A full disk loses it and nothing else."""
@@ -55,16 +60,16 @@ class Spool:
         return found if found is not None and found.uid == uid else None
 
     def submitted(self, submission: str, uid: int, job_id: str) -> None:
-        """Record the scheduler's id of a job. Only the first one counts."""
+        """Record the scheduler's id of a job, as its user says it. Only the first one counts."""
         found = self.get(submission, uid)
-        if found is not None and not found.job_id:
+        if found is not None and found.has_scheduler and not found.job_id:
             self.put(replace(found, job_id=job_id))
 
-    def ended(self, submission: str, uid: int, end: End) -> None:
-        """Record the end of a job. Only the first one counts."""
+    def ended(self, submission: str, uid: int, end: End, *, confirmed: bool = False) -> None:
+        """Record the end of a command that has no scheduler. Only the first one counts."""
         found = self.get(submission, uid)
-        if found is not None and found.end is None:
-            self.put(replace(found, end=end))
+        if found is not None and not found.has_scheduler and found.end is None:
+            self.put(replace(found, end=end, confirmed=confirmed))
 
     def running(self) -> list[Submission]:
         """Return the submissions that the scheduler knows and whose end is not known."""
@@ -85,6 +90,13 @@ class Spool:
         for one in list(self._known.values()):
             if one.end is None and one.job.submitted_at < before:
                 self.remove(one.id)
+
+    def claim(self, submission: Submission) -> bool:
+        """Remember that the job of a submission, which is its user's, belongs to it; return whether to no other one."""
+        owner = self._claimed.setdefault(submission.job_id, submission.id)
+        while len(self._claimed) > MOST_CLAIMED:
+            del self._claimed[next(iter(self._claimed))]
+        return owner == submission.id
 
     def _path(self, submission: str) -> Path:
         return self._folder / f"{submission}.json"

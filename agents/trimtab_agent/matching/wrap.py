@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from trimtab_agent.matching import client, protocol
+from trimtab_components.terminal import write
 
 DESCRIPTION = """\
 Run a command with the proven settings of a tuned application that it resembles, if the agent on this
@@ -157,10 +158,10 @@ def _die_of(number: int) -> NoReturn:
 
 
 def _fail(command: Sequence[str], error: OSError) -> NoReturn:
-    print(f"trimtab-agent: {command[0]}: {error.strerror}", file=sys.stderr)
+    write(f"trimtab-agent: {command[0]}: {error.strerror}", error=True)
     sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
 def _say(options: argparse.Namespace, text: str) -> None:
     if options.verbose:
-        print(f"trimtab-agent: {text}", file=sys.stderr)
+        write(f"trimtab-agent: {text}", error=True)

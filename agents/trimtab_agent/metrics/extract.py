@@ -4,13 +4,20 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from trimtab_agent.files import open_regular
+from trimtab_components import quantities
 
 # Maximum number of bytes to read from a file of the application.
 FILE_LIMIT = 16 << 20
+# The service takes no larger values.
+LARGEST = 1e100
+# How many places of a text are tried as the beginning of a JSON document. Most tools print one document.
+MOST_BEGINNINGS = 10_000
+_BEGINNING = re.compile(r"[{\[]")
 
 
 class NoValueError(Exception):
@@ -33,43 +40,76 @@ def by_regex(text: str, metric: Mapping[str, Any]) -> float:
 
 
 def by_json(text: str, metric: Mapping[str, Any]) -> float:
-    """Return the number at a dotted path of a JSON text, or of its last non-empty line.
+    """Return the number at a dotted path of the JSON in a text: all of it, or the last document that has the path.
 
     Raises:
-        NoValueError: the text is not JSON, or there is no number at the path.
+        NoValueError: the text has no JSON, or there is no number at the path.
     """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):  # a RecursionError: nested too deeply
-        lines = [line for line in text.splitlines() if line.strip()]
+    missing = ""
+    for document in documents(text):
         try:
-            value = json.loads(lines[-1])
-        except (ValueError, IndexError, RecursionError):
-            raise NoValueError(f"neither {metric['source']} nor its last line is JSON") from None
+            value = _at(document, metric)
+        except NoValueError as error:
+            missing = missing or str(error)
+            continue
+        return number(value, metric)
+    raise NoValueError(missing or f"{metric['source']} has no JSON document")
+
+
+def documents(text: str) -> Iterator[Any]:
+    """Yield the JSON documents in a text, the last one first: the text itself, its last line, or any part of it."""
+    try:
+        yield json.loads(text)
+        return
+    except (ValueError, RecursionError):  # a RecursionError: nested too deeply
+        pass
+    last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    with suppress(ValueError, RecursionError):
+        yield json.loads(last)
+    found: list[Any] = []
+    decoder = json.JSONDecoder()
+    place = 0
+    for _ in range(MOST_BEGINNINGS):
+        begin = _BEGINNING.search(text, place)
+        if begin is None:
+            break
+        try:
+            document, place = decoder.raw_decode(text, begin.start())
+            found.append(document)
+        except (ValueError, RecursionError):
+            place = begin.start() + 1
+    yield from reversed(found)
+
+
+def _at(value: Any, metric: Mapping[str, Any]) -> Any:
     for key in metric["path"].split(".") if metric["path"] else []:
         try:
             value = value[int(key)] if isinstance(value, list) else value[key]
         except (KeyError, IndexError, TypeError, ValueError):
             raise NoValueError(f"{metric['source']} has no {metric['path']!r}: {key!r} is missing") from None
-    return number(value, metric)
+    return value
 
 
 def number(value: object, metric: Mapping[str, Any]) -> float:
-    """Return a value as a finite number.
+    """Return a value as a finite number, at most LARGEST. A text may have a unit, such as `16.0 ms`.
 
     Raises:
-        NoValueError: the value is not a finite number.
+        NoValueError: the value is not such a number.
     """
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
-        found = float(value)
+        found = quantities.parse(value, metric.get("unit", "")) if isinstance(value, str) else float(value)
+    except quantities.QuantityError as error:
+        raise NoValueError(str(error)) from None
     except ValueError:
         raise NoValueError(f"{value!r} is not a number") from None
     except OverflowError:
         raise NoValueError("an integer is too large for a number") from None
     if not math.isfinite(found):
         raise NoValueError(f"{found!r} is not a finite number")
+    if abs(found) > LARGEST:
+        raise NoValueError(f"{found!r} is too large for a measurement: it is not from {-LARGEST:g} to {LARGEST:g}")
     return found
 
 

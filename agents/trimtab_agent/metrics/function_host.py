@@ -31,7 +31,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             params=request["params"],
         )
         value = function(run)
-        return {"value": None if value is None else float(value)}
+        return {"value": value if value is None or isinstance(value, str) else float(value)}
     except Exception as error:  # noqa: BLE001  any exception of the function is its answer
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -1,7 +1,6 @@
 """Read measurements during the run, from lines of the application's output or of a file."""
 
 import json
-import math
 import os
 import re
 import signal
@@ -10,7 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from trimtab_agent.files import open_regular
+from trimtab_agent.metrics.extract import LARGEST
 from trimtab_agent.signals import HaltedError, Signals
+from trimtab_components import quantities
 
 # Maximum bytes of a line, and seconds for the lines of one pass: a bad pattern can take very long.
 LINE_LIMIT = 64 << 10
@@ -38,6 +39,7 @@ class Streams:
         complain: Callable[[str], None],
         run: int = 0,
         owner: int | None = None,
+        units: Mapping[str, str] | None = None,
     ) -> None:
         """
         Args:
@@ -50,7 +52,9 @@ class Streams:
             complain: called with a text for people about lines that could not be read.
             run: the number of the run; 0 if unknown.
             owner: the owner that a file in `work` must have; None: any.
+            units: the units of metrics by name; others are in seconds, bytes, or as the lines have them.
         """
+        self._units = units or {}
         self._signals = signals
         self._elapsed = elapsed
         self._complain = complain
@@ -86,7 +90,7 @@ class Streams:
             self._signals.interrupts = True
             signal.setitimer(signal.ITIMER_REAL, PARSING_TIME)
             try:
-                found = [one for line in lines for rule in rules if (one := _metrics(line, rule))]
+                found = [one for line in lines for rule in rules if (one := _metrics(line, rule, self._units))]
             finally:
                 self._signals.interrupts = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -147,8 +151,8 @@ def is_kept(step: int) -> bool:
     return step % distance == 0
 
 
-def _metrics(line: bytes, rule: "re.Pattern[bytes] | None") -> dict[str, float]:
-    """Return the finite numbers of a line by name; empty if it has none."""
+def _metrics(line: bytes, rule: "re.Pattern[bytes] | None", units: Mapping[str, str]) -> dict[str, float]:
+    """Return the numbers of a line by name that the service takes; empty if it has none."""
     found: Mapping[str, Any]
     if rule is None:
         try:
@@ -162,9 +166,10 @@ def _metrics(line: bytes, rule: "re.Pattern[bytes] | None") -> dict[str, float]:
         found = match.groupdict() if match else {}
     metrics = {}
     for name, value in found.items():
-        if isinstance(value, bytes | int | float) and not isinstance(value, bool):
+        if isinstance(value, bytes | str | int | float) and not isinstance(value, bool):
             with suppress(ValueError, OverflowError):
-                number = float(value)
-                if math.isfinite(number):
+                text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                number = quantities.parse(text, units.get(name, "")) if isinstance(text, str) else float(text)
+                if abs(number) <= LARGEST:
                     metrics[name] = number
     return metrics

@@ -184,6 +184,69 @@ def _wrk(text: str, metric: Mapping[str, Any]) -> object:
     return number(value, metric) * _unit(unit, SECONDS)
 
 
+# Patterns of sysbench's lines. Rates are those of the whole run, not of its intervals.
+_SYSBENCH = {
+    "transactions": r"^ +transactions: +\d+ +\((\S+) per sec\.\)",
+    "queries": r"^ +queries: +\d+ +\((\S+) per sec\.\)",
+    "errors": r"^ +ignored errors: +(\d+)",
+    "latency_min": r"^ +min: +(\S+)$",
+    "latency_mean": r"^ +avg: +(\S+)$",
+    "latency_max": r"^ +max: +(\S+)$",
+    "latency_percentile": r"^ +\d+th percentile: +(\S+)$",
+}
+
+
+def _sysbench(text: str, metric: Mapping[str, Any]) -> object:
+    field = metric["output_field"]
+    if not re.search(r"^General statistics:", text, re.MULTILINE):
+        raise _foreign(metric)
+    if field == "events":
+        count = _find(r"^ +total number of events: +(\d+)", text, metric).group(1)
+        seconds = number(_find(r"^ +total time: +(\S+)s$", text, metric).group(1), metric)
+        if not seconds:
+            raise NoValueError("the output of sysbench has a total time of 0 s")
+        return number(count, metric) / seconds
+    value = number(_find(_SYSBENCH[field], text, metric).group(1), metric)
+    return value * SECONDS["ms"] if field.startswith("latency") else value
+
+
+def _db_bench(text: str, metric: Mapping[str, Any]) -> object:
+    field = metric["output_field"]
+    # With --histogram a benchmark's latencies follow its line.
+    line = r"^(\S+) +: +([\d.]+) micros/op (\d+) ops/sec .*$"
+    found = list(re.finditer(line, text, re.MULTILINE))
+    ends = [*(one.start() for one in found[1:]), len(text)]
+    named = [((one[1],), (one, text[one.start() : end])) for one, end in zip(found, ends, strict=False)]
+    one, part = _only(named, metric)
+    if field == "latency_mean":
+        return number(one[2], metric) * SECONDS["us"]
+    if field == "ops":
+        return one[3]
+    if field == "found":
+        return _find(r"\((\d+) of \d+ found\)", one[0], metric).group(1)
+    if field == "bandwidth":
+        return number(_find(r"; +([\d.]+) MB/s", one[0], metric).group(1), metric) * BYTES["M"]
+    percentile = re.escape(field.removeprefix("latency_p"))
+    pattern = rf"^Percentiles:.* P{percentile}: ([\d.]+)"
+    return number(_find(pattern, part, metric, "; start db_bench with --histogram").group(1), metric) * SECONDS["us"]
+
+
+def _kafka_producer(text: str, metric: Mapping[str, Any]) -> object:
+    # The lines of intervals have no percentiles.
+    pattern = (
+        r"^\d+ records sent, (?P<records>[\d.]+) records/sec \((?P<bandwidth>[\d.]+) MB/sec\), "
+        r"(?P<latency_mean>[\d.]+) ms avg latency, (?P<latency_max>[\d.]+) ms max latency, "
+        r"(?P<latency_p50>\d+) ms 50th, (?P<latency_p95>\d+) ms 95th, (?P<latency_p99>\d+) ms 99th, "
+        r"(?P<latency_p999>\d+) ms 99\.9th\."
+    )
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
+        raise _foreign(metric)
+    field = metric["output_field"].replace(".", "")
+    factor = SECONDS["ms"] if field.startswith("latency") else BYTES["M"] if field == "bandwidth" else 1.0
+    return number(match[field], metric) * factor
+
+
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any]], object]] = {
     "pytest-benchmark": _pytest_benchmark,
     "hyperfine": _hyperfine,
@@ -193,6 +256,9 @@ _READERS: Mapping[str, Callable[[str, Mapping[str, Any]], object]] = {
     "fio": _fio,
     "pgbench": _pgbench,
     "wrk": _wrk,
+    "sysbench": _sysbench,
+    "db_bench": _db_bench,
+    "kafka-producer-perf-test": _kafka_producer,
 }
 
 

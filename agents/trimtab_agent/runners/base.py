@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -124,6 +125,8 @@ class JobSpec:
     prometheus: Mapping[str, str] = field(default_factory=lambda: {"url": "", "token_file": ""})
     # `uid`, `gid` and `groups` of the commands, for the local runner; None: the agent's own
     user: Mapping[str, Json] | None = None
+    # for a trial of a live system (supervisor.live); None: it runs `command`
+    live: Mapping[str, Json] | None = None
 
     def to_json(self) -> str:
         """Return the stored form, which the supervisor reads."""
@@ -149,6 +152,8 @@ class JobResult:
     node: str = ""
     # duration of the build in seconds, for people; None if nothing was built
     build_seconds: float | None = None
+    # why metrics have no value, by name
+    missing: Mapping[str, str] = field(default_factory=dict)
     # why its timing may be wrong, in one line (supervisor.quiet); empty if there is no doubt
     doubt: str = ""
     # the measured interference (supervisor.quiet.interference) and `unaffected`, the metrics without waiting in them;
@@ -161,6 +166,8 @@ class JobResult:
     # a code and values for the first line of the reason, from which the console makes other languages; "": none
     reason_code: str = ""
     reason_values: Mapping[str, str] = field(default_factory=dict)
+    # what the pairs of a live trial have shown (the message LiveResult, with the same names); None for other trials
+    live: Mapping[str, Json] | None = None
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -236,19 +243,35 @@ class Runner(ABC):
         to check; 0 if it has answered last or there is no scheduler."""
         return 0.0, ""
 
+    def heard(self) -> None:
+        """Note that the service has answered the agent just now."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Release the runner's own resources. Called when the agent follows no running job."""
 
 
-def reserve_result(folder: Path) -> None:
-    """Reserve disk space for the result.
+def reserve_result(folder: Path, size: int = RESULT_SPACE) -> None:
+    """Reserve disk space for the result, in bytes.
 
     Raises:
         OSError: there is not enough space.
     """
     with (folder / "result.reserved").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
+def running_seconds(folder: Path) -> float | None:
+    """Return for how long the application of a job on this machine has run, in seconds.
+
+    The result is None before its start, and if the folder is unreachable.
+    """
+    try:
+        before, began = (folder / RUNNING).read_text(encoding="ascii").split()
+        return float(before) + (0.0 if began == "-" else max(0.0, time.monotonic() - float(began)))
+    except (OSError, ValueError):
+        return None
 
 
 def read_spec(folder: Path) -> JobSpec:

@@ -6,8 +6,6 @@ import errno
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from trimtab_agent.files import write_atomically
 from trimtab_agent.logger import Logger
+from trimtab_agent.runners import supervisor_process
 from trimtab_agent.runners.base import (
     RESULT,
     RUNNING,
@@ -26,6 +25,7 @@ from trimtab_agent.runners.base import (
     Runner,
     read_spec,
     reserve_result,
+    running_seconds,
     stored_result,
 )
 from trimtab_agent.runners.cgroups import Cgroups
@@ -51,17 +51,7 @@ class _Supervisor:
 
     def __init__(self, group: str) -> None:
         self.group = group
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(theirs.fileno()), group],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+        self._socket, self.process = supervisor_process.start(_SUPERVISOR, group)
 
     def take(self, folder: Path) -> None:
         """Give it a job with the writing end of the job's pipe, which this process then closes."""
@@ -214,11 +204,7 @@ class LocalRunner(Runner):
         return os.uname().nodename
 
     async def elapsed(self, folder: Path) -> float | None:
-        try:
-            before, began = (folder / RUNNING).read_text(encoding="ascii").split()
-            return float(before) + (0.0 if began == "-" else max(0.0, time.monotonic() - float(began)))
-        except (OSError, ValueError):  # it has not started, or the folder is unreachable
-            return None
+        return running_seconds(folder)
 
     def waiting(self, folder: Path) -> str:
         return "waits until it can have the agent's machine for itself" if self._turns.waits(folder) else ""

@@ -42,7 +42,16 @@ from trimtab_agent.runners.slurm_client import Job, Jobs, SlurmError
 from trimtab_agent.runners.slurm_script import OPTION, OPTION_ALLOWED, OWN_ALLOWED, batch_script, check, is_own
 from trimtab_agent.runners.slurm_spread import Spread
 from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HELD, HOPELESS
-from trimtab_agent.runners.slurm_submission import ARRAY, NUMBER, SCRIPT, Submitter, active, key_of
+from trimtab_agent.runners.slurm_submission import (
+    ARRAY,
+    NUMBER,
+    SCRIPT,
+    Submitter,
+    active,
+    key_of,
+    name_of,
+    number_of,
+)
 from trimtab_agent.supervisor.capture import last_lines
 
 logger = Logger(__name__)
@@ -191,10 +200,9 @@ class SlurmRunner(BatchRunner):
 
     async def _forgotten(self, folder: Path) -> Job | None:
         """Return the accounting record of a job that slurmctld has forgotten, or None."""
-        with contextlib.suppress(FileNotFoundError):
-            job = await slurm_client.accounted((folder / NUMBER).read_text(encoding="ascii"))
-            return job if job is not None and job.is_over else None
-        return None
+        number = number_of(folder)
+        job = None if number is None else await slurm_client.accounted(number, name_of(folder))
+        return job if job is not None and job.is_over else None
 
     async def _hopeless(self, folder: Path, job: Job) -> JobResult:
         fault = read_spec(folder).asks and job.reason not in ALWAYS_FAILED
@@ -227,8 +235,9 @@ class SlurmRunner(BatchRunner):
             first.cancel()
 
     async def _end_by_number(self, folder: Path) -> None:
-        with contextlib.suppress(FileNotFoundError, SlurmError):
-            await slurm_client.cancel([(folder / NUMBER).read_text(encoding="ascii")])
+        if (number := number_of(folder)) is not None:
+            with contextlib.suppress(SlurmError):
+                await slurm_client.cancel([number], f"--name={name_of(folder)}")
 
     async def _end(self, jobs: Sequence[Job], *, kill: bool = False) -> None:
         numbers = [job.id for job in jobs]

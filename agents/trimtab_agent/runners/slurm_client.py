@@ -163,10 +163,13 @@ async def exit_code(job: str) -> tuple[int, int] | None:
     return None
 
 
-async def accounted(job: str) -> Job | None:
-    """Return the job from accounting, which remembers it longer than slurmctld; None without accounting."""
+async def accounted(job: str, name: str) -> Job | None:
+    """Return the job of this number and name from accounting, which remembers it longer than slurmctld.
+
+    Return None without accounting.
+    """
     with contextlib.suppress(SlurmError, ValueError):
-        options = ["--noheader", "--parsable2", "--allocations", f"--jobs={job}"]
+        options = ["--noheader", "--parsable2", "--allocations", f"--jobs={job}", f"--name={name}"]
         for line in (await call("sacct", *options, "--format=State,NodeList")).splitlines():
             state, nodes = line.split("|")
             # "CANCELLED by 1000"

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import time
 import uuid
 from collections.abc import Coroutine, Mapping, Sequence
@@ -26,6 +27,8 @@ SCRIPT = "job.sh"
 NUMBER = "job"
 ARRAY = "array"
 
+# The number of a job, or of a task of a job array.
+_NUMBER_FORM = re.compile(r"\d+(_\d+)?")
 # Seconds to gather jobs for one array.
 GATHER_TIME = 0.01
 # Maximum number of jobs in an array; less if the site has a lower limit.
@@ -205,6 +208,22 @@ def key_of(folder: Path) -> str:
         return (folder / ARRAY).read_text(encoding="ascii")
     except FileNotFoundError:
         return str(folder)
+
+
+def number_of(folder: Path) -> str | None:
+    """Return the number of the folder's job; None if it is not known."""
+    try:
+        number = (folder / NUMBER).read_text(encoding="ascii")
+    except (FileNotFoundError, ValueError):
+        return None
+    # Nothing else is passed to Slurm's programs, for which a text may be an option.
+    return number if _NUMBER_FORM.fullmatch(number) else None
+
+
+def name_of(folder: Path) -> str:
+    """Return the name of the folder's job in Slurm. A number may belong to another job by now; its name differs."""
+    key = key_of(folder)
+    return job_name(folder) if key == str(folder) else key.rpartition("_")[0]
 
 
 def active(jobs: Jobs, folder: Path) -> list[Job]:

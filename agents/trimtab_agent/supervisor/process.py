@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from trimtab_agent.signals import Signals
 from trimtab_agent.supervisor.tree import PARENT, processes
+from trimtab_agent.supervisor.usage import highest_memory
 
 # This environment variable marks every process of a trial.
 JOB_VARIABLE = "TRIMTAB_JOB"
@@ -36,14 +37,16 @@ class NotStartedError(Exception):
 
 class Ended:
     """How a command ended. `code` is the exit code, or minus the signal's number. `seconds` is wall time by a monotonic
-    clock."""
+    clock. `peak` is the highest memory of one of its processes in bytes; 0: unknown, because it is below that of this
+    process, which a new process inherits."""
 
-    __slots__ = ("code", "seconds", "timed_out")
+    __slots__ = ("code", "peak", "seconds", "timed_out")
 
-    def __init__(self, code: int, seconds: float, timed_out: bool) -> None:
+    def __init__(self, code: int, seconds: float, timed_out: bool, peak: int = 0) -> None:
         self.code = code
         self.seconds = seconds
         self.timed_out = timed_out
+        self.peak = peak
 
     @property
     def killed(self) -> bool:
@@ -217,9 +220,9 @@ def _follow(
                 watch(True)
             # Kill the group first, while the zombie keeps its number from being reused.
             _kill_group(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            used = os.wait4(pid, 0)[2].ru_maxrss
             code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
-            return Ended(code, now - started, timed_out)
+            return Ended(code, now - started, timed_out, used << 10 if used << 10 > highest_memory("self") else 0)
         if watch and now >= watch_at:
             watch_at = now + watch(False)
         if not kill_at and (signals.stopped or now >= deadline):

@@ -15,18 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab_agent.files import give, sync_folder, write_atomically
 from trimtab_agent.signals import HaltedError, Signals
-from trimtab_agent.supervisor import cgroup, machine, process, quiet, server_time
+from trimtab_agent.supervisor import cgroup, machine, process, quiet, servers, tree, usage
 from trimtab_agent.supervisor.capture import Capture, last_lines
 
 if TYPE_CHECKING:
     from trimtab_agent.metrics.streaming import Streams
 
 Spec = Mapping[str, Any]
+# Looks at a run, or at its end if the argument is true; returns the seconds until the next look.
+Watch = Callable[[bool], float]
 
 # Seconds to read one metric by regular expression: a bad pattern can take very long.
 EXTRACTION_TIME = 30.0
 # Seconds after which a query that has used up its own time ends in any case.
 QUERY_MARGIN = 2.0
+# Metrics of what the run, or a server, uses. Other processes hardly affect them.
+USES = ("cpu_time", "peak_memory", "bytes_written")
 # How many steps the result names, for traces.
 MOST_STEPS = 50
 # Seconds between two readings of the measurements in files.
@@ -141,8 +145,11 @@ class Supervisor:
         self.cpus = frozenset(spec["cpus"] or os.sched_getaffinity(0))
         # What was measured of the machine during each run.
         self.loads: list[quiet.Load] = []
-        # The servers whose CPU time the metrics of the present run need.
-        self.servers: server_time.Servers | None = None
+        # Why metrics that the study does not need have no value, by name.
+        self.missing: dict[str, str] = {}
+        # The servers and the processes that the metrics of the present run are about.
+        self.servers: servers.Servers | None = None
+        self.usage: usage.Usage | None = None
         # The first steps with their begin and end in seconds since 1970, for traces.
         self.steps: list[tuple[str, float, float]] = []
 
@@ -182,6 +189,7 @@ class Supervisor:
             "reason_code": code,
             "reason_values": values,
             "metrics": metrics,
+            "missing": {name: why for name, why in self.missing.items() if name not in metrics},
             "elapsed": self.elapsed,
             "node": self.node,
             "build_seconds": self.build_seconds,
@@ -200,7 +208,7 @@ class Supervisor:
 
     def _interference(self) -> dict[str, Any]:
         """Return the fields of the service's interference."""
-        unaffected = [metric["name"] for metric in self.spec["metrics"] if metric["kind"] == "cpu_time"]
+        unaffected = [metric["name"] for metric in self.spec["metrics"] if metric.get("unaffected")]
         return quiet.interference(self.loads) | {"unaffected": unaffected}
 
     def _machine(self) -> str:
@@ -276,11 +284,10 @@ class Supervisor:
     def _run_application(self, deadline: float) -> process.Ended:
         spec = self.spec
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
-        if servers := {metric["process"] for metric in spec["metrics"] if metric.get("process")}:
-            owner = self._owner()
-            self.servers = server_time.Servers(servers, os.geteuid() if owner is None else owner)
+        watches = self._observe()
         group = spec["cgroup"] or (cgroup.of_job(os.environ.get("SLURM_JOB_ID", "")) if self.job else "")
         watch = quiet.Watch(self.cpus, group=group, job=self.job)
+        watches.append(watch.look)
         began = time.monotonic()
         reported = self._told(began)
         self._tell_elapsed(f"{began}")
@@ -294,7 +301,7 @@ class Supervisor:
                 seconds=left,
                 captures=captures,
                 reported=reported,
-                watch=watch,
+                watches=watches,
             )
         except TrialOverError:
             self.elapsed += time.monotonic() - began
@@ -307,6 +314,8 @@ class Supervisor:
                 reported.close()
         self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
+        if self.usage:
+            self.usage.note(ended.peak)
         self.loads.append(watch.load())
         self._tell_elapsed("-")
         if ended.timed_out:
@@ -321,6 +330,27 @@ class Supervisor:
             text = self._with_output(ended.reported())
             raise TrialOverError("infeasible", text, "application_failed", exit_code=ended.code)
         return ended
+
+    def _observe(self) -> list[Watch]:
+        """Begin to observe what the metrics need to know of the run and of servers; return what looks at them."""
+        watches: list[Watch] = []
+        asked = [metric for metric in self.spec["metrics"] if metric["kind"] in USES]
+        if of_servers := [metric for metric in asked if metric.get("process")]:
+            owner = self._owner()
+            self.servers = servers.Servers(
+                {metric["process"] for metric in of_servers},
+                os.geteuid() if owner is None else owner,
+                {metric["process"] for metric in of_servers if metric["kind"] == "peak_memory"},
+            )
+            watches.append(self.servers.look)
+        if any(metric["kind"] != "cpu_time" and not metric.get("process") for metric in asked):
+            self.usage = usage.Usage(self._further)
+            watches.append(self.usage.look)
+        return watches
+
+    def _further(self) -> list[int]:
+        """Return the processes of the run that a scheduler has started."""
+        return tree.marked(process.JOB_VARIABLE, self.job) if self.job else []
 
     def _expect_not_killed(self, step: str, ended: process.Ended) -> None:
         """Check that nobody has killed the command: time and memory limits of the trial were checked before."""
@@ -343,6 +373,7 @@ class Supervisor:
             lambda message: self.log.add(f"[stream: {message}]\n".encode()),
             self.spec.get("run", 0),
             self._owner(),
+            {metric["name"]: metric.get("unit", "") for metric in self.spec["metrics"]},
         )
 
     def _tell_elapsed(self, began: str) -> None:
@@ -360,7 +391,7 @@ class Supervisor:
         seconds: float,
         captures: Sequence[Capture] = (),
         reported: "Streams | None" = None,
-        watch: quiet.Watch | None = None,
+        watches: Sequence[Watch] = (),
     ) -> process.Ended:
         """Run a command. Its output goes to the log, to `captures` (none or one per stream) and to `reported`."""
         self.log.add(f"$ {self._line(step, argv)}\n".encode())
@@ -385,7 +416,7 @@ class Supervisor:
                 stderr=sinks[1],
                 signals=self.signals,
                 cpus=self.spec["cpus"],
-                watch=_looks(watch, reported) if watch else None,
+                watch=_looks(watches, reported) if watches else None,
                 # The function of a metric belongs to the agent, and its answer too.
                 user=None if step == "metric" else self.spec.get("user"),
             )
@@ -433,13 +464,14 @@ class Supervisor:
                 if name in self.spec["required"]:
                     raise TrialOverError(error.outcome, f"metric {name!r}: {error}") from None
                 self.log.add(f"[metric {name!r} omitted: {error}]\n".encode())
+                self.missing[name] = str(error).partition("\n")[0]
         return found
 
     def _metric(self, metric: Spec, seconds: float, ended: float) -> float:
         if metric["kind"] == "wall_time":
             return seconds
-        if metric["kind"] == "cpu_time":
-            return self._cpu_time(metric)
+        if metric["kind"] in USES:
+            return self._use(metric)
         if metric["kind"] == "python":
             return self._call_function(metric, seconds)
         if metric["kind"] == "prometheus":
@@ -461,15 +493,24 @@ class Supervisor:
         except HaltedError:
             raise _NoMetricError("failed", f"not found within {EXTRACTION_TIME:g} s; simplify the pattern") from None
 
-    def _cpu_time(self, metric: Spec) -> float:
-        """Return the CPU time of the latest run, or of a server during it."""
-        if not metric.get("process"):
+    def _use(self, metric: Spec) -> float:
+        """Return what the latest run, or a server during it, has used."""
+        kind, server = metric["kind"], metric.get("process")
+        if server:
+            assert self.servers is not None
+            read = {
+                "cpu_time": self.servers.seconds,
+                "peak_memory": self.servers.peak_memory,
+                "bytes_written": self.servers.bytes_written,
+            }[kind]
+            try:
+                return round(read(server), 6)
+            except servers.NoServerError as error:
+                raise _NoMetricError("failed", str(error)) from None
+        if kind == "cpu_time":
             return round(self.loads[-1].spent, 6)
-        assert self.servers is not None
-        try:
-            return round(self.servers.seconds(metric["process"]), 6)
-        except server_time.NoServerError as error:
-            raise _NoMetricError("failed", str(error)) from None
+        assert self.usage is not None
+        return self.usage.peak_memory() if kind == "peak_memory" else self.usage.bytes_written()
 
     def _query(self, metric: Spec, seconds: float, ended: float) -> float:
         from trimtab_agent.metrics import extract, prometheus
@@ -528,14 +569,15 @@ class Supervisor:
             raise _NoMetricError("infeasible", f"{reported}: {error}") from None
 
 
-def _looks(watch: quiet.Watch, reported: "Streams | None") -> Callable[[bool], float]:
-    """Return what looks at a run: the watch and, if it reports measurements, their reader."""
-    if reported is None:
-        return watch.look
+def _looks(watches: Sequence[Watch], reported: "Streams | None") -> Watch:
+    """Return what looks at a run: the watches and, if it reports measurements, their reader."""
 
     def look(ended: bool) -> float:
-        reported.look()
-        return min(watch.look(ended), STREAM_INTERVAL)
+        pauses = [one(ended) for one in watches]
+        if reported is not None:
+            reported.look()
+            pauses.append(STREAM_INTERVAL)
+        return min(pauses)
 
     return look
 

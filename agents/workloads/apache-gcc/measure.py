@@ -345,6 +345,11 @@ def bind_child(cpus: Sequence[int]) -> None:
 # --- the server
 
 
+def processor_clock(pid: int) -> int:
+    """Return the clock of a process's user and system time, in nanoseconds, as clock_getcpuclockid does on Linux."""
+    return (~pid << 3) | 2
+
+
 @dataclass(frozen=True)
 class Usage:
     """The resources that the server's processes have used so far."""
@@ -378,9 +383,8 @@ class Server:
         """Return the usage of all processes. CGI programs are not included: httpd ignores how they end."""
         seconds, switches = 0.0, 0
         for pid in self.processes():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            # user and system time
-            seconds += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+            # /proc has steps of 10 ms, which are 100 µs for each request of a round of CGI pages
+            seconds += time.clock_gettime(processor_clock(pid))
             for status in Path(f"/proc/{pid}/task").glob("*/status"):
                 switches += sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", status.read_text())))
         return Usage(seconds, switches)

@@ -3,35 +3,33 @@
     python3 build.py FOLDER --algorithm c3 --threshold 4096 --min-share 0.005 --period-us 1000
 
 FOLDER gets, for each target that prepare.py has made, `TARGET/bin/PROGRAM`, and `TARGET/placement.json` with the
-locality of calls in this layout and in the linker's own. The exit status is 1 if the linker fails with the order, and 3
-if the machine is the cause.
+locality of calls in this layout and in the linker's own. The calls are those of the held-out profile of prepare.py,
+from which no layout is made. The exit status is 1 if the linker fails with the order, and 3 if the machine is the
+cause.
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 sys.path += [str(FOLDER), str(FOLDER.parent)]
 
+import heldout  # noqa: E402
 from gprof import function_order, write_profile  # noqa: E402
 from graph import CallGraph, Stack, Symbols, graph_of  # noqa: E402
 from linking import LINKERS, Linked, LinkError, Objects, call_graph_profile  # noqa: E402
 from locality import locality  # noqa: E402
 from ordering import PAGE, call_chain_clustering, pettis_hansen, shuffled  # noqa: E402
-from sampling import sample  # noqa: E402
-from serving import MachineError, ServerError, processors  # noqa: E402
+from sampling import profiled  # noqa: E402
+from serving import MachineError, ServerError  # noqa: E402
 from targets import TARGETS, Target  # noqa: E402
 
 MACHINE = 3
 ALGORITHMS = ("default", "random", "gprof", "ph", "c3", "lld")
-# a profile needs less work than a measurement
-PROFILED = 0.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for target in prepared:
             folder = (options.folder / target.name).resolve()
             stacks, before = profiled(target, folder, options.period_us, options.linker)
-            placed(target, folder, stacks, before, options)
+            placed(target, folder, stacks, before, options, heldout.read(target))
     except (LinkError, ServerError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -61,41 +59,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def profiled(target: Target, folder: Path, microseconds: int, linker: str) -> tuple[list[list[int]], Linked]:
-    """Link a target in the linker's own order, and return its sampled stacks under load and the linked program."""
-    (folder / "bin").mkdir(parents=True, exist_ok=True)
-    for name in ("share", "lib"):  # PostgreSQL looks for them next to its folder
-        if (target.source / "installed" / name).is_dir() and not (folder / name).exists():
-            (folder / name).symlink_to(target.source / "installed" / name)
-    # relocations stay in the file, for BOLT; they are not loaded
-    before = Objects(target.source).link(
-        folder / "bin" / f"{target.program}-default", linker=linker, extra=["-Wl,--emit-relocs"]
-    )
-    server_cpus, load_cpus = processors()
-    with tempfile.TemporaryDirectory() as place:
-        root, here = Path(place), Path.cwd()
-        os.chdir(root)
-        try:
-            with target.start(before.program, root, server_cpus, {}) as server:
-                requests = round(PROFILED * target.requests)
-                target.send(server, requests // 10, load_cpus)  # warms up
-                stacks = sample(
-                    server.process.pid,
-                    before.program,
-                    before.symbols,
-                    microseconds,
-                    folder / "perf.data",
-                    lambda: target.send(server, requests, load_cpus),
-                )
-        finally:
-            os.chdir(here)
-    return stacks, before
-
-
 def placed(
-    target: Target, folder: Path, stacks: Sequence[Stack], before: Linked, options: argparse.Namespace
+    target: Target,
+    folder: Path,
+    stacks: Sequence[Stack],
+    before: Linked,
+    options: argparse.Namespace,
+    judge: CallGraph,
 ) -> Linked:
-    """Order the functions by the profile, link the program, and write `placement.json`."""
+    """Order the functions by the profile, link the program, and write `placement.json` by the profile that judges."""
     graph = graph_of(stacks, before.symbols)
     if not graph.arcs:
         raise MachineError(f"no calls in {len(stacks)} samples of {target.name}: the load was too short")
@@ -115,8 +87,9 @@ def placed(
         "functions": len(graph.time),
         "calls": sum(graph.arcs.values()),
         "hot": [f"{address:x}" for address in (after.hot if after.hot[1] else hot)],
-        **locality(graph, after.symbols.address),
-        "default": locality(graph, before.symbols.address),
+        "held_out_calls": sum(judge.arcs.values()),
+        **locality(judge, after.symbols.address),
+        "default": locality(judge, before.symbols.address),
     }
     (folder / "placement.json").write_text(json.dumps(figures) + "\n")
     return after

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 Arc = tuple[str, str]
 """Caller and callee."""
@@ -28,6 +29,16 @@ class CallGraph:
     size: Mapping[str, int]
     time: Mapping[str, float]
     arcs: Mapping[Arc, float]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "CallGraph":
+        """Return the graph that `to_json` has written."""
+        return cls(data["size"], data["time"], {(caller, callee): weight for caller, callee, weight in data["arcs"]})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the graph as JSON values."""
+        arcs = [[*arc, weight] for arc, weight in self.arcs.items()]
+        return {"size": dict(self.size), "time": dict(self.time), "arcs": arcs}
 
     def without_rare(self, share: float) -> "CallGraph":
         """Return the graph without arcs that stand for less than this share of their callee's samples."""

@@ -1,8 +1,9 @@
 """Compare layouts on this machine in turns: the linker's order, random, gprof, PH, C3, lld, BOLT, and huge pages.
 
-Each round profiles the target once; all layouts of the round come from that profile. Then each layout runs once, in
-random order. The first rounds also simulate a first-level instruction cache. The results are in --folder: the same
-command goes on where it was interrupted, and `--rounds 0` only prints the tables.
+Each round profiles the target once; all layouts of the round come from that profile, and the held-out profile of
+prepare.py judges their locality. Then each layout runs once, in random order, unless only `--locality` is wanted. The
+first rounds also simulate a first-level instruction cache. The results are in --folder: the same command goes on where
+it was interrupted, and `--rounds 0` only prints the tables.
 """
 
 import argparse
@@ -21,32 +22,36 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 sys.path += [str(FOLDER), str(FOLDER.parent)]
 
-from build import ALGORITHMS, placed, profiled  # noqa: E402
-from graph import Stack, Symbols, graph_of  # noqa: E402
+import heldout  # noqa: E402
+from build import ALGORITHMS, placed  # noqa: E402
+from graph import CallGraph, Stack, Symbols, graph_of  # noqa: E402
 from intervals import ratio_of  # noqa: E402
 from linking import Linked  # noqa: E402
 from locality import locality  # noqa: E402
 from ordering import PAGE  # noqa: E402
 from peers import bolted  # noqa: E402
 from run import huge_variables, measure, simulate  # noqa: E402
+from sampling import profiled  # noqa: E402
 from serving import MachineError, ServerError  # noqa: E402
 from targets import TARGETS, Target  # noqa: E402
 
 BOLT = "bolt"
-# C3 with clusters of up to 1 MiB, as in lld; the published threshold is a page
-LARGE, LARGE_THRESHOLD = "c3-1m", 1 << 20
-PLAIN = (*ALGORITHMS, LARGE, BOLT)
+# C3 with larger clusters, up to 1 MiB as in lld; the published threshold is a page
+LARGE = {"c3-64k": 64 << 10, "c3-1m": 1 << 20}
+PLAIN = (*ALGORITHMS, *LARGE, BOLT)
 LAYOUTS = [
     *((name, "none") for name in PLAIN),
     ("default", "all"),
     ("gprof", "hot"),
     ("ph", "hot"),
     ("c3", "hot"),
-    ("c3-1m", "hot"),
+    *((name, "hot") for name in LARGE),
 ]
 PERIOD = 200
 COLUMNS = ("round", "target", "layout", "huge", "metric", "value")
 LOCALITY = ("calls_64b", "calls_4k", "calls_2m", "call_distance", "hot_pages")
+# calls within 4 KiB of the profile that made the layout, which flatters it
+OWN = "own_calls_4k"
 EXAMPLE = """\
 examples:
   python3 measure.py --targets httpd --rounds 6
@@ -94,6 +99,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--count-rounds", type=int, default=2, help="rounds that simulate a cache (default: %(default)s)"
     )
+    parser.add_argument("--locality", action="store_true", help="only profile and link: no runs of the layouts")
+    parser.add_argument(
+        "--period-us", type=int, default=PERIOD, help="processor time between samples (default: %(default)s)"
+    )
     parser.add_argument("--requests", type=int, help="of a run (default: as in a trial)")
     parser.add_argument("--folder", type=Path, default=Path("placement-measured"), help="default: %(default)s")
     options = parser.parse_args(argv)
@@ -117,11 +126,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def one_round(number: int, target: Target, folder: Path, results: Results, options: argparse.Namespace) -> None:
     """Profile a target, and measure all layouts of this profile, without what is known already."""
-    counted = number < options.count_rounds
+    counted = number < options.count_rounds and not options.locality
+    wanted = "calls_4k" if options.locality else "cpu_us_per_request"
     waiting = [
         (layout, huge)
         for layout, huge in LAYOUTS
-        if number not in results.of(target.name, layout, huge, "cpu_us_per_request")
+        if not (options.locality and (layout == BOLT or huge != "none"))
+        if number not in results.of(target.name, layout, huge, wanted)
         or (counted and huge == "none" and number not in results.of(target.name, layout, huge, "i1_misses"))
     ]
     if not waiting:
@@ -132,12 +143,18 @@ def one_round(number: int, target: Target, folder: Path, results: Results, optio
         library = place / "hugetext.so"
         shared = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
         subprocess.run(["gcc", *shared, "-o", library, FOLDER / "src" / "hugetext.c"], check=True)
-        stacks, before = profiled(target, place / target.name, PERIOD, "gold")
-        programs = {layout: linked(layout, target, place, stacks, before) for layout in PLAIN}
+        stacks, before = profiled(target, place / target.name, options.period_us, "gold")
+        judge, own = heldout.read(target), graph_of(stacks, before.symbols)
+        # BOLT estimates calls and moves hot functions to a section of their own, which is for runs
+        plain = [layout for layout in PLAIN if not (options.locality and layout == BOLT)]
+        programs = {layout: linked(layout, target, place, stacks, before, judge) for layout in plain}
         for layout, program in programs.items():
-            figures = locality(graph_of(stacks, before.symbols), Symbols.of(program).address)
             if number not in results.of(target.name, layout, "none", "calls_4k"):
+                address = Symbols.of(program).address
+                figures = locality(judge, address) | {OWN: locality(own, address)["calls_4k"]}
                 results.add(number, target.name, layout, "none", figures)
+        if options.locality:
+            return
         random.Random(number).shuffle(waiting)
         for layout, huge in waiting:
             placement = json.loads((place / target.name / f"{layout}.json").read_text()) if huge != "none" else {}
@@ -151,18 +168,19 @@ def one_round(number: int, target: Target, folder: Path, results: Results, optio
             print(f"round {number} {target.name} {layout} {huge}", file=sys.stderr, flush=True)
 
 
-def linked(layout: str, target: Target, place: Path, stacks: Sequence[Stack], before: Linked) -> Path:
+def linked(layout: str, target: Target, place: Path, stacks: Sequence[Stack], before: Linked, judge: CallGraph) -> Path:
     """Link a target in a layout; return the program."""
     folder = place / target.name
     to = folder / "bin" / f"{target.program}-{layout}-placed"
     if layout == BOLT:
         bolted(before.program, before.symbols, stacks, to)
         return to
-    algorithm, threshold = ("c3", LARGE_THRESHOLD) if layout == LARGE else (layout, PAGE)
+    algorithm = "c3" if layout in LARGE else layout
+    threshold = LARGE.get(layout, PAGE)
     options = argparse.Namespace(
         algorithm=algorithm, threshold=threshold, min_share=0.0, period_us=PERIOD, linker="gold"
     )
-    placed(target, folder, stacks, before, options)
+    placed(target, folder, stacks, before, options, judge)
     (folder / "bin" / target.program).rename(to)
     (folder / "placement.json").rename(folder / f"{layout}.json")
     return to
@@ -182,30 +200,37 @@ def working_in(folder: Path) -> Iterator[None]:
 
 def table(target: str, results: Results) -> str:
     """Return the table of a target as Markdown: means of the locality, and ratios to the linker's order."""
-    names = ("layout", "huge", *LOCALITY, "I1 misses", "processor time", "verdict")
+    names = ("layout", "huge", *LOCALITY, OWN, "I1 misses", "processor time", "verdict")
     lines = [f"| {target}: {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     for layout, huge in LAYOUTS:
-        own = results.of(target, layout, huge, "cpu_us_per_request")
-        if not own:
+        if not any(row[1:4] == (target, layout, huge) for row in results.rows):
             continue
         cells = []
-        for metric in LOCALITY:
+        for metric in (*LOCALITY, OWN):
             values = results.of(target, layout, "none", metric)
             cells.append(f"{statistics.fmean(values.values()):,.4g}" if values else "")
         cells.append(compared(results, target, layout, huge, "i1_misses")[0])
         ratio, verdict = compared(results, target, layout, huge, "cpu_us_per_request")
         lines.append(f"| {layout} | {huge} | {' | '.join([*cells, ratio, verdict])} |")
     rounds = len({row[0] for row in results.rows if row[1] == target})
-    return "\n".join([*lines, "", f"{rounds} rounds; ratios of medians to `default`, `none` with 95 % intervals.", ""])
+    lines += ["", f"{rounds} rounds; ratios of medians to `default`, `none` with 95 % intervals.", ""]
+    lines += [f"| {target}: ratio to ph | {' | '.join(LOCALITY)} |", f"|{' --- |' * (1 + len(LOCALITY))}"]
+    for layout in ("c3", *LARGE, "lld", "gprof"):
+        cells = [compared(results, target, layout, "none", metric, "ph")[0] for metric in LOCALITY]
+        lines.append(f"| {layout} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
 
 
-def compared(results: Results, target: str, layout: str, huge: str, metric: str) -> tuple[str, str]:
-    """Return the ratio of a metric to that of the linker's order as text, and the verdict."""
-    own, base = results.of(target, layout, huge, metric), results.of(target, "default", "none", metric)
+def compared(
+    results: Results, target: str, layout: str, huge: str, metric: str, to: str = "default"
+) -> tuple[str, str]:
+    """Return the ratio of a metric to that of another layout as text, and the verdict."""
+    own, base = results.of(target, layout, huge, metric), results.of(target, to, "none", metric)
     both = sorted(own.keys() & base.keys())
-    if (layout, huge) == ("default", "none"):
+    if (layout, huge) == (to, "none"):
         return "1", ""
-    if len(both) < 2:
+    # no ratio to nothing
+    if len(both) < 2 or not all(base[at] for at in both):
         return "", ""
     ratio = ratio_of([own[at] for at in both], [base[at] for at in both])
     enough = len(both) >= 6  # with fewer rounds no interval of a bootstrap is honest

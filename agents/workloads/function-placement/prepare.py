@@ -3,10 +3,12 @@
 Trials then only link the same object files in other orders. The results are in the folder `source` next to this file,
 a folder for each target. `httpd` takes about half a minute, after the sources of apache-gcc, which are prepared first
 if they are missing (a minute). `postgres` is PostgreSQL 15 or newer, whichever this Debian or Ubuntu release has: its
-server, initdb and pgbench, and a database that trials copy. It takes some minutes.
+server, initdb and pgbench, and a database that trials copy. It takes some minutes. Each target is then profiled once:
+this held-out profile judges the layouts of all trials.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -59,9 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         for target in options.targets:
             if options.again or not (SOURCE / target / "link.json").is_file():
                 prepare(target)
+            if not (SOURCE / target / "heldout.json").is_file():
+                hold_out(target)
             print(f"prepared: {SOURCE / target}")
         # what the agent's cache of builds depends on
-        known = {file.parent.name: json.loads(file.read_text()) for file in sorted(SOURCE.glob("*/provenance.json"))}
+        known = {
+            file.parent.name: {**json.loads(file.read_text()), **held_out(file.parent)}
+            for file in sorted(SOURCE.glob("*/provenance.json"))
+        }
         (SOURCE / "prepared.json").write_text(json.dumps(known, indent=1) + "\n")
     except PrepareError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -80,6 +87,27 @@ def prepare(target: str) -> None:
         if place.exists():
             place.rename(Path(name) / "old")
         made.rename(place)
+
+
+def hold_out(target: str) -> None:
+    """Record the profile that judges the layouts of a target. Raise PrepareError."""
+    step(f"profiling {target}: the held-out profile")
+    sys.path.append(str(FOLDER))
+    import heldout  # needs what this script makes
+    from linking import LinkError
+    from serving import MachineError, ServerError
+    from targets import TARGETS
+
+    try:
+        heldout.record(TARGETS[target])
+    except (LinkError, MachineError, ServerError) as error:
+        raise PrepareError(str(error)) from None
+
+
+def held_out(place: Path) -> dict[str, str]:
+    """Return the digest of a target's held-out profile."""
+    file = place / "heldout.json"
+    return {"held_out": hashlib.sha256(file.read_bytes()).hexdigest()} if file.is_file() else {}
 
 
 # --- httpd

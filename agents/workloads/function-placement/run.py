@@ -3,10 +3,12 @@
     python3 run.py BUILD httpd --huge hot [--count]
 
 It starts the target in the working folder, warms it up, and loads it once. `cpu_us_per_request` is the processor time
-of the server for a request of httpd or a transaction of PostgreSQL. With --count, `i1_misses` and `instructions` for
-1,000 requests are simulated by `valgrind --tool=cachegrind` (`simulated` is 1): httpd without worker processes,
-PostgreSQL in single-user mode, where a round of queries counts as a request. The exit status is 1 if the target does
-not work, and 3 if the machine is the cause.
+of the server for a request of httpd or a transaction of PostgreSQL. Where the processor has counters, `ipc` is the
+number of instructions for each cycle, and `itlb_misses` and `icache_misses` are for 1,000 instructions.
+
+With --count, `i1_misses` and `instructions` for 1,000 requests are simulated by `valgrind --tool=cachegrind`
+(`simulated` is 1): httpd without worker processes, PostgreSQL in single-user mode, where a round of queries counts as a
+request. The exit status is 1 if the target does not work, and 3 if the machine is the cause.
 """
 
 import argparse
@@ -22,7 +24,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 sys.path += [str(FOLDER), str(FOLDER.parent)]
 
-from serving import MachineError, ServerError, processors  # noqa: E402
+import counters  # noqa: E402
+from serving import MachineError, ServerError, descendants, processors  # noqa: E402
 from targets import POSTGRES, TARGETS, Target, httpd_running, load_httpd  # noqa: E402
 
 MACHINE = 3
@@ -79,7 +82,8 @@ def measure(target: Target, program: Path, env: Mapping[str, str], requests: int
     count = requests or target.requests
     with target.start(program, root, server_cpus, env) as server:
         target.send(server, count // 10, load_cpus)  # warms up
-        loaded = target.load(server, count, load_cpus)
+        with counters.counting(counters.available(), descendants(server.process.pid)) as counts:
+            loaded = target.load(server, count, load_cpus)
     log = (root / "server.log").read_text(errors="replace")
     granted = re.search(r"^hugetext: huge pages: (\d+) of", log, re.MULTILINE)
     for line in re.findall(r"^hugetext: .*$", log, re.MULTILINE):
@@ -89,6 +93,7 @@ def measure(target: Target, program: Path, env: Mapping[str, str], requests: int
         "user_us_per_request": 1e6 * loaded.user_seconds / loaded.requests,
         "requests_per_second": loaded.requests / loaded.seconds,
         "huge_kib": float(granted[1]) if granted else 0.0,
+        **counters.figures(counts),
     }
 
 

@@ -4,8 +4,9 @@
     python3 bench.py tpcb FOLDER [--clients 4] [--seconds 3] [--warm-up 1] [--set NAME=VALUE ...]
     python3 bench.py crash FOLDER [--set NAME=VALUE ...]
 
-The loads are `tpcb` (short transactions that write), `select` (short ones that read), and the reports `analytic`
-(analytic.sql) and `dashboard` (dashboard.sql).
+The loads are `tpcb` and `tpcb-16` (short transactions that write, the second for 16 clients), `select` (short ones that
+read), and the reports `analytic` (analytic.sql) and `dashboard` (dashboard.sql). After each load the balances of
+accounts, branches, tellers and history must agree.
 `crash` kills the server's processes under the load `tpcb`, starts it again, and checks that every acknowledged
 transaction is there and that all balances agree. A kill is no power failure: what the kernel has, survives it. A server
 that does not start with the settings, or has lost a transaction, ends the run with status 1, a missing program with
@@ -27,6 +28,7 @@ from cluster import Cluster, ClusterError, MachineError, temporary
 FOLDER = Path(__file__).resolve().parent
 LOADS: Mapping[str, Sequence[str]] = {
     "tpcb": ("--builtin=tpcb-like", "--protocol=prepared"),
+    "tpcb-16": ("--builtin=tpcb-like", "--protocol=prepared"),
     "select": ("--builtin=select-only", "--protocol=prepared"),
     "analytic": (f"--file={FOLDER / 'analytic.sql'}",),
     "dashboard": (f"--file={FOLDER / 'dashboard.sql'}",),
@@ -61,6 +63,8 @@ def measure(cluster: Cluster, load: str, clients: int, seconds: float, warm_up: 
     if warm_up > 0:
         run_pgbench(cluster, load, clients, warm_up)
     peak, over = [cluster.memory_bytes()], threading.Event()
+    cluster.query("checkpoint")  # each load begins with the pages that a checkpoint makes the log hold whole
+    spent, logged = cluster.cpu_seconds(), log_position(cluster)
 
     def watch() -> None:
         while not over.wait(SAMPLE_SECONDS):
@@ -73,12 +77,32 @@ def measure(cluster: Cluster, load: str, clients: int, seconds: float, warm_up: 
     finally:
         over.set()
         watcher.join()
+    spent, logged = cluster.cpu_seconds() - spent, log_position(cluster) - logged
+    check(cluster)
     return {
+        "cpu_us": 1e6 * spent / len(latencies),
+        "wal_bytes": logged / len(latencies),
         "tps": len(latencies) / took,
         "mean_ms": statistics.fmean(latencies),
         "p95_ms": latencies[int(0.95 * (len(latencies) - 1))],
         "memory_mib": max(peak) / (1 << 20),
     }
+
+
+def log_position(cluster: Cluster) -> int:
+    """Return the bytes that the cluster has written to its write-ahead log since it was made."""
+    return int(cluster.query("select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")[0])
+
+
+def check(cluster: Cluster) -> None:
+    """Raise ClusterError if the balances of accounts, branches, tellers and history do not agree."""
+    [row] = cluster.query(
+        "select coalesce(sum(delta), 0), (select sum(abalance) from pgbench_accounts), (select sum(bbalance)"
+        " from pgbench_branches), (select sum(tbalance) from pgbench_tellers) from pgbench_history"
+    )
+    sums = row.split("|")
+    if len(set(sums)) > 1:
+        raise ClusterError(f"the balances differ: {sums}")
 
 
 def run_pgbench(cluster: Cluster, load: str, clients: int, seconds: float) -> tuple[list[float], float]:
@@ -119,16 +143,11 @@ def crash(cluster: Cluster, settings: Mapping[str, object], clients: int) -> dic
             raise ClusterError("pgbench ended before the crash")
         cluster.kill()
     cluster.start(settings)
-    [row] = cluster.query(
-        "select count(*), sum(delta), (select sum(abalance) from pgbench_accounts), (select sum(bbalance) from"
-        " pgbench_branches), (select sum(tbalance) from pgbench_tellers) from pgbench_history"
-    )
-    count, *sums = row.split("|")
-    found = {"acknowledged": len(acknowledged(cluster)), "found": int(count)}
+    count = int(cluster.query("select count(*) from pgbench_history")[0])
+    found = {"acknowledged": len(acknowledged(cluster)), "found": count}
     if found["found"] < found["acknowledged"]:
         raise ClusterError(f"the crash has lost transactions: {found}")
-    if len(set(sums)) > 1:
-        raise ClusterError(f"the balances differ after the crash: {sums}")
+    check(cluster)
     return found
 
 

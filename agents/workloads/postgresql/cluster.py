@@ -177,6 +177,15 @@ class Cluster:
             total += 1024 * int(found[1]) if found else 0
         return total
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of the server's processes and of those that have ended, in seconds."""
+        total = 0.0
+        for process in self.processes():
+            with suppress(OSError):  # it has ended, and its parent has its time
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return total
+
     # --- clients
 
     def query(self, statement: str) -> list[str]:

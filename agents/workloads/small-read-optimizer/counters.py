@@ -1,4 +1,5 @@
-"""Read the counters that the library has written: a line of JSON for each process that has read something."""
+"""Read the counters that the library has written, a line of JSON for each process that has read something, and the
+bandwidth from the output of fakeapp."""
 
 import json
 from pathlib import Path
@@ -6,9 +7,16 @@ from typing import Protocol
 
 
 class Run(Protocol):
-    """The argument that the agent passes: the folder of the run."""
+    """The argument that the agent passes: the output and the folder of the run."""
 
+    stdout: str
     work: Path
+
+
+def mib_per_second(run: Run) -> float:
+    """Return the MiB a second that the application has read."""
+    printed = json.loads(run.stdout)
+    return float(printed["bytes"]) / (1 << 20) / float(printed["seconds"])
 
 
 def prefetched_bytes(run: Run) -> float:

@@ -226,8 +226,10 @@ def claims(parts: Sequence[str], rounds: Rounds) -> Iterator[tuple[str, str, str
     if "table" in parts:
         fast = ["unbounded", "ssd .gz", "decompress", "compress"]
         slow = ["ssd .gz", "ssd .html", "hdd .gz", "hdd .html"]
-        for more, less in [*itertools.pairwise(fast), *itertools.pairwise(slow)]:
+        for more, less in itertools.pairwise(fast):
             yield "table", more, ">", less
+        for more, less in itertools.pairwise(slow):
+            yield "table (injected disks alone: by construction)", more, ">", less
         for form in (".html", ".gz"):
             yield "table, the same form", f"unbounded {form}", ">", f"ssd {form}"
             yield "table (control)", f"unbounded {form}", ">", f"real {form}"

@@ -1,15 +1,13 @@
-"""Turn a configuration into argv, environment variables, scheduler options and rendered files."""
+"""Turn a configuration into argv, environment variables, scheduler options and rendered files.
+
+The agent renders each trial with it, and the service the settings that people take away (`formats`).
+"""
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from trimtab_agent.components import identity
-from trimtab_agent.errors import NotInComponentError
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 from trimtab_components.placeholders import (
     flags_group,
     is_flags,
@@ -85,7 +83,7 @@ def parse_value(parameter: Parameter, text: str) -> Scalar:
             candidates = [int(text) if domain.kind == "int" else float(text)]
     else:
         known = domain.values if isinstance(domain, Choices) else (True, False)
-        candidates = [value for value in known if as_text(value) == text]
+        candidates = [value for value in known if text in (as_text(value), parameter.text(value))]
     if not candidates:
         raise UnsuitableValueError(f"parameter {parameter.name!r}: {text!r} is not {domain.allowed()}")
     return domain.cast(candidates[0])
@@ -114,16 +112,16 @@ def render(component: Component, values: Configuration) -> Rendering:
         if parameter.omit_default and value == parameter.default:
             continue
         if parameter.flag:
-            flags.setdefault(parameter.group, []).extend(parameter.flag.render(name, value))
+            flags.setdefault(parameter.group, []).extend(parameter.written(parameter.flag, value))
         if parameter.env:
             variable, form = parameter.env
-            for text in form.render(name, value):
+            for text in parameter.written(form, value):
                 env[variable] = text
         if parameter.scheduler:
-            options += parameter.scheduler.render(name, value)
+            options += parameter.written(parameter.scheduler, value)
         if parameter.directive:
-            directives += parameter.directive.render(name, value)
-    texts = {name: as_text(value) for name, value in values.items()}
+            directives += parameter.written(parameter.directive, value)
+    texts = {name: component.parameters[name].text(value) for name, value in values.items()}
     return Rendering(texts, flags, env, options, directives)
 
 
@@ -165,30 +163,6 @@ def header_commands(component: Component, rendering: Rendering, places: Mapping[
     return [render_arguments(command, values, rendering.flags) for command in component.header]
 
 
-def build_key(component: Component, rendering: Rendering) -> str:
-    """Return the name of this configuration's build output. Configurations that build the same from the same sources
-    have the same name.
-
-    Raises:
-        FileNotFoundError: a source, or a program that the build depends on, does not exist.
-    """
-    build = component.build
-    assert build is not None
-    # The folders stay as placeholders, because the path of the output depends on this key.
-    values = {**rendering.texts, **{name: f"{{{name}}}" for name in ("build", "component")}}
-    content = {
-        "component": component.name,
-        "commands": [render_arguments(command, values, rendering.flags) for command in build.commands],
-        "env": {name: render_argument(text, values) for name, text in build.env.items()},
-        "sources": [
-            [str(path.relative_to(component.folder)), hashlib.sha256(path.read_bytes()).hexdigest()]
-            for path in build.sources
-        ],
-        "depends": [identity.of_dependency(name, component.folder) for name in build.depends],
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def build_commands(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[list[str]]:
     """Return the argv of each command of the build."""
     assert component.build is not None
@@ -205,9 +179,7 @@ def environment(
     return {**{name: render_argument(text, values) for name, text in written.items()}, **rendering.env}
 
 
-def write_templates(component: Component, rendering: Rendering, places: Mapping[str, str], work: Path) -> None:
-    """Render the component's templates into the trial's work folder."""
-    for template in component.templates:
-        target = work / template.target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(render_template(template.text, {**rendering.texts, **places}), encoding="utf-8")
+def templates(component: Component, rendering: Rendering, places: Mapping[str, str]) -> dict[str, str]:
+    """Return the text of each file that is written for a trial, by its path in the work folder."""
+    values = {**rendering.texts, **places}
+    return {one.target: render_template(one.text, values) for one in component.templates}
