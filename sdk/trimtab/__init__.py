@@ -21,6 +21,17 @@ from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
+from trimtab.live import (
+    KeptSettings,
+    LiveBudget,
+    LiveCheck,
+    LiveInstance,
+    LiveJobs,
+    LivePlan,
+    LiveReading,
+    LiveRollout,
+    LiveStatus,
+)
 from trimtab.method import (
     Compared,
     Effects,
@@ -29,6 +40,7 @@ from trimtab.method import (
     ParameterEffect,
     ParetoMember,
     ParetoVerdict,
+    PenaltyAdvice,
     Policy,
     Recommendation,
     SmallestConfiguration,
@@ -42,6 +54,7 @@ from trimtab.spec import EarlierTrials, JobMetadata, Outside, Placement, SpaceEd
 from trimtab.trial import Interference, Measurement, Note, Trial, TrialState
 
 if TYPE_CHECKING:
+    from trimtab.best import Best, Rendered
     from trimtab.client import Client
     from trimtab.study import Study
 
@@ -50,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "ApiToken",
+    "Best",
     "BestSettings",
     "Bool",
     "Categorical",
@@ -68,6 +82,15 @@ __all__ = [
     "Interference",
     "Job",
     "JobMetadata",
+    "KeptSettings",
+    "LiveBudget",
+    "LiveCheck",
+    "LiveInstance",
+    "LiveJobs",
+    "LivePlan",
+    "LiveReading",
+    "LiveRollout",
+    "LiveStatus",
     "Match",
     "MatchingSettings",
     "Maximize",
@@ -83,11 +106,13 @@ __all__ = [
     "Params",
     "ParetoMember",
     "ParetoVerdict",
+    "PenaltyAdvice",
     "Placement",
     "Policy",
     "Recommendation",
     "Record",
     "RecordState",
+    "Rendered",
     "SmallestConfiguration",
     "SpaceEdit",
     "StartedFrom",
@@ -113,6 +138,10 @@ def __getattr__(name: str) -> object:
         from trimtab.client import Client
 
         return Client
+    if name in ("Best", "Rendered"):
+        from trimtab import best
+
+        return getattr(best, name)
     if name == "Study":
         from trimtab.study import Study
 

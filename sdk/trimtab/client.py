@@ -1,8 +1,5 @@
 """The client of the Trimtab service."""
 
-import os
-import socket
-import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,13 +9,12 @@ from typing import Self
 from trimtab._gen import identity_pb2 as identity_pb
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.connection import login
-from trimtab._internal.connection.transport import Transport
 from trimtab._internal.logger import Logger
 from trimtab._internal.messages.agents import from_agent, from_best_settings
 from trimtab._internal.messages.identity import from_api_token, from_audit_entry, from_identity
 from trimtab._internal.messages.spec import from_spec, to_spec
 from trimtab._internal.messages.status import to_study_states
-from trimtab._internal.study.held_trials import HeldTrials
+from trimtab._internal.study.caller import Caller
 from trimtab.context import Observed, context_variables
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, BestSettings, Component
@@ -53,7 +49,8 @@ class Client:
         plaintext: do not encrypt the connection, even if the service is on another machine.
         client_id: the name under which this client asks for trials. Default: a new one for every process. A program
             that crashes and starts again with the same client_id gets back the trials that it was working on. Two
-            programs that run at the same time must not share one.
+            programs that run at the same time must not share one. Forked children and unpickled clients add a part of
+            their own to it.
         retry_seconds: how long, in seconds, a call is repeated while the service does not answer, for example during
             a restart. No call is lost, and none takes effect twice.
 
@@ -61,7 +58,9 @@ class Client:
         Unauthenticated: there is no token.
         InvalidInput: `address` is not an address, or `ca` contains no certificates.
 
-    Create a new client in a forked process: a connection does not survive a fork.
+    A forked child may use the client: it has a connection and a client_id of its own there. A copy is the same client.
+    A pickled client contains the address and no token: the process that unpickles it needs TRIMTAB_TOKEN or a stored
+    login.
     """
 
     def __init__(
@@ -75,12 +74,24 @@ class Client:
         client_id: str | None = None,
         retry_seconds: float = 120.0,
     ) -> None:
-        self._transport = Transport(login.find(address, token, tenant, ca, plaintext=plaintext), retry_seconds)
+        self._join(Caller(login.find(address, token, tenant, ca, plaintext=plaintext), retry_seconds, client_id))
+
+    def _join(self, caller: Caller) -> None:
+        self._caller = caller
+        self._transport = caller.transport
         self._stub = self._transport.stub
         self._identity = self._transport.identity
-        self._held: dict[tuple[str, str], HeldTrials] = {}
-        self._held_guard = threading.Lock()
-        self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+    def __getstate__(self) -> Caller:
+        return self._caller
+
+    def __setstate__(self, caller: Caller) -> None:
+        self._join(caller)
+
+    @property
+    def client_id(self) -> str:
+        """The name under which this process asks for trials. A forked child has another one."""
+        return str(self._caller.client_id)
 
     @property
     def address(self) -> str:
@@ -90,7 +101,7 @@ class Client:
     @property
     def matching(self) -> Matching:
         """Application matching: records of tuned applications, and the record that a job resembles most."""
-        return Matching(self._transport)
+        return Matching(self._caller)
 
     def close(self) -> None:
         """Close the connection. Calls that are in progress fail."""
@@ -130,10 +141,12 @@ class Client:
         pruning: Policy | str | Sequence[Policy | str] = (),
         stopping: Mapping[str, JsonValue] | None = None,
         final_check: FinalCheck | bool | None = None,
+        stability: Mapping[str, JsonValue] | None = None,
         start_from: str | Sequence[str] = (),
         description: str = "",
         job: JobMetadata | None = None,
         context: Observed = (),
+        live: Mapping[str, JsonValue] | None = None,
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> Study:
@@ -184,6 +197,9 @@ class Client:
                 them out: see `verdict.effects`. With several objectives it measures members of the Pareto set: see
                 `pareto_verdict`. False: never. None: if agents run the trials, there is one objective and `noisy` is
                 true.
+            stability: look for a configuration that stays good on all nodes, such as {"nodes": [1, 3, 10],
+                "times": "24h", "value": {"mean_plus": 1.0}, "unstable": 0.3}; {}: the usual settings. The service then
+                decides how often and on which nodes each configuration is measured, and recommends no unstable one.
             start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
                 configurations are measured first, after the default; `study.status.started_from` gives the number
                 from each. Their results are not copied, because they were measured under other conditions. The service
@@ -196,6 +212,9 @@ class Client:
                 recommendation is then a table (`study.context_table()`), and `ask` takes the present context.
                 {"size": {"at": [8], "cheaper": [1, 2]}} also names values at which a trial costs less; a study that
                 chooses the context runs some of its trials with them.
+            live: how a system that serves is tuned, with the keys of `live` in a study file, such as {"block": "60s",
+                "budget": {"slow": {"metric": "slow", "of": "requests", "most": 0.01}}}. It needs a component with the
+                key `live`. {} takes the defaults.
             load_if_exists: return the existing study of this name if it has the same space and objectives. It keeps
                 its own algorithm, seed and budget; a warning in the log (`trimtab`) names those that differ.
             client_id: as in `Client`, for this study only.
@@ -234,11 +253,13 @@ class Client:
             pruning=_policies(pruning),
             stopping=stopping,
             final_check=FinalCheck() if final_check is True else final_check,
+            stability=stability,
             start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
             description=description,
             trial_timeout=_seconds(trial_timeout) if execution is None else None,
             job=job,
             context=context_variables(context),
+            live=live,
         )
         return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)
 
@@ -307,9 +328,7 @@ class Client:
     def delete_study(self, name: str) -> None:
         """Delete the study with all its trials. Raises NotFound."""
         self._transport.call(self._stub.DeleteStudy, pb.DeleteStudyRequest(name=name))
-        with self._held_guard:
-            for key in [key for key in self._held if key[0] == name]:
-                del self._held[key]
+        self._caller.forget(name)
 
     def list_agents(self) -> list[Agent]:
         """Return the registered agents with the components that they offer."""
@@ -448,11 +467,7 @@ class Client:
         return offers[0][1]
 
     def _study(self, message: pb.Study, client_id: str | None) -> Study:
-        key = (message.name, client_id or self.client_id)
-        with self._held_guard:
-            if key not in self._held:
-                self._held[key] = HeldTrials(self._transport, *key)
-            return Study(self._transport, self._held[key], message)
+        return Study(self._caller, self._caller.held(message.name, message.uid, client_id), message)
 
 
 def _policy(policy: Policy | str | None) -> Policy | None:

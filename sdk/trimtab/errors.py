@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from trimtab.terminal import visible, without_passwords
+
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -42,6 +44,10 @@ class TrimtabError(Exception):
         self.data: dict[str, JsonValue] = dict(data)
         self.docs = docs
 
+    def __str__(self) -> str:
+        # A traceback prints it, and the message may contain names that other people have chosen.
+        return visible(self.message)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.code!r}, {self.message!r})"
 
@@ -60,13 +66,15 @@ class InvalidInput(TrimtabError):
     """A value is not allowed. `data` has `field`, `value` and `allowed`. The call changed nothing."""
 
     @classmethod
-    def of(cls, field: str, value: object, allowed: str) -> "InvalidInput":
+    def of(cls, field: str, value: object, allowed: str, *, code: str = "invalid_argument") -> "InvalidInput":
         """Return the error for a value that the SDK refuses without asking the service."""
         fault = "a value is missing" if value is None else f"{value!r} is not allowed"
+        plain = value if isinstance(value, _PLAIN) else repr(value)
+        shown = without_passwords(plain) if isinstance(plain, str) else plain
         return cls(
-            "invalid_argument",
-            f"{field}: {fault}. Use {allowed}.",
-            data={"field": field, "value": value if isinstance(value, _PLAIN) else repr(value), "allowed": allowed},
+            code,
+            without_passwords(f"{field}: {fault}. Use {allowed}."),
+            data={"field": field, "value": shown, "allowed": without_passwords(allowed)},
         )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from trimtab._gen import matching_pb2 as pb
-from trimtab._internal.connection.transport import Transport
 from trimtab._internal.messages import matching as messages
+from trimtab._internal.study.caller import Caller
 from trimtab.errors import InvalidInput
 from trimtab.records import Job, Match, MatchingSettings, Record, RecordState, ReportedJob
 
@@ -14,8 +14,18 @@ PAGE_SIZE = 500
 class Matching:
     """Application matching of a client's tenant: `client.matching`."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, caller: Caller) -> None:
+        self._join(caller)
+
+    def _join(self, caller: Caller) -> None:
+        self._caller = caller
+        self._transport = caller.transport
+
+    def __getstate__(self) -> Caller:
+        return self._caller
+
+    def __setstate__(self, caller: Caller) -> None:
+        self._join(caller)
 
     def match(self, job: Job, *, components: Sequence[str] = (), explain: bool = False) -> list[Match]:
         """Return the record of each component that a job resembles most, highest score first.
@@ -62,7 +72,8 @@ class Matching:
     def restore(self, record: str, *, reason: str = "") -> Record:
         """Make a withdrawn record active again, and return it. Raises NotFound.
 
-        Only an administrator may approve a record whose cause is "approval"; others get Forbidden.
+        An administrator approves the record by this: then the jobs of everybody may match it, also if it was active
+        for its own user alone. Others get Forbidden for a record whose cause is "approval".
         """
         return self._change(record, RecordState.ACTIVE, reason)
 
@@ -97,6 +108,18 @@ class Matching:
         """
         request = pb.UpdateSettingsRequest(cluster=cluster, settings=messages.to_settings(settings))
         return messages.from_settings(self._transport.call(self._transport.matching.UpdateSettings, request))
+
+    def approval_required(self) -> bool:
+        """Return whether an administrator has to approve a record before other users' jobs get its settings."""
+        return bool(self._transport.call(self._transport.matching.GetApproval, pb.GetApprovalRequest()).required)
+
+    def require_approval(self, required: bool) -> bool:
+        """Set whether records need approval, for those written or proven again from now on, and return it.
+
+        Raises Forbidden for a caller who is no administrator.
+        """
+        request = pb.UpdateApprovalRequest(approval=pb.Approval(required=required))
+        return bool(self._transport.call(self._transport.matching.UpdateApproval, request).required)
 
     def _change(self, record: str, state: RecordState, reason: str) -> Record:
         request = pb.ChangeRecordRequest(id=record, state=messages.to_state(state), reason=reason)

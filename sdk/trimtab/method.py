@@ -180,6 +180,39 @@ class Verdict:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        from trimtab import html
+
+        return html.pairs(
+            {
+                "verdict": self.text,
+                "level": str(self.level),
+                "recommended": self.params,
+                "value": self.value,
+                "default": self.default,
+                "conditions": "; ".join(self.conditions),
+                "advice": self.advice,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class PenaltyAdvice:
+    """How to report configurations that do not work. `str(advice)` is its text.
+
+    `trials` are the numbers of the trials whose values look like penalties, such as 1e9 seconds. `call` reports an
+    active trial as INFEASIBLE in Python, and `command` on the command line; both are empty if agents run the trials.
+    """
+
+    trials: tuple[int, ...]
+    text: str
+    call: str
+    command: str
+
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class ObjectiveGain:

@@ -6,12 +6,12 @@ In both forms, a line says that the study is paused, or why its trials wait.
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from trimtab.objective import Objective
 from trimtab.spec import StudySpec, StudyState, StudyStatus
+from trimtab.terminal_console import TerminalConsole
 from trimtab.trial import Trial, TrialState
 
 
@@ -32,7 +32,7 @@ class Progress:
         self._most_checks = "" if most is None else f" of {most}"
         self._open: dict[int, Trial] = {}
         self._notice = ""
-        self._console = Console(stderr=True, quiet=not enabled)
+        self._console = TerminalConsole(stderr=True, quiet=not enabled)
         limit = "" if spec.max_time is None else f"of {spec.max_time:.0f} s "
         self._bar = Bar(
             SpinnerColumn(),

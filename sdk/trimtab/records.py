@@ -17,6 +17,14 @@ class RecordState(StrEnum):
     """No job matches it."""
 
 
+class Audience(StrEnum):
+    """The users whose jobs may match a record."""
+
+    EVERYBODY = "everybody"
+    USER = "user"
+    """The user's of the record's own job alone, until an administrator approves the record."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A job as it is known at its submission."""
@@ -50,6 +58,8 @@ class Feedback:
     low: float | None
     """The interval of the change, with a confidence of 95 %."""
     high: float | None
+    unconfirmed: int = 0
+    """How many other jobs no scheduler has confirmed. They count neither for the record nor against it."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class Record:
     it first."""
     conditions: tuple[str, ...] = ()
     """The conditions under which the gain holds, such as "under injected contention of the file server"."""
+    audience: Audience = Audience.EVERYBODY
 
 
 @dataclass(frozen=True)

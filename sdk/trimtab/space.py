@@ -35,12 +35,17 @@ When: TypeAlias = tuple[str, Sequence[Scalar]] | Mapping[str, Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Parameter(ABC):
-    """A parameter: a name, an optional default value, condition and unit of its values, which is text for people."""
+    """A parameter: a name, an optional default value, condition and unit of its values, which is text for people.
+
+    A trial may lack an `optional` parameter although it is active, because the program chooses its parameters while it
+    runs: see `Study.replace_params`.
+    """
 
     name: str
     default: Scalar | None = field(default=None, kw_only=True)
     when: When | None = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True)
+    optional: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def cast(self, value: Scalar) -> Scalar:

@@ -92,6 +92,8 @@ class StudySpec:
     stopping: Mapping[str, JsonValue] | None = None
     final_check: FinalCheck | Literal[False] | None = None
     """None in a new study: the service decides. False: none."""
+    stability: Mapping[str, JsonValue] | None = None
+    """How configurations that stay good on all nodes are found; None: the study does not look for them."""
     start_from: tuple[str, ...] = ()
     description: str = ""
     """A note on the study in Markdown."""
@@ -101,6 +103,8 @@ class StudySpec:
     """The job that the study tunes; None: the defaults."""
     context: tuple[ContextVariable, ...] = ()
     """The parameters of the space that are observed with each trial and never chosen."""
+    live: Mapping[str, JsonValue] | None = None
+    """How a system that serves is tuned, with the keys of `live` in a study file; None: it has no other users."""
 
     def differences(self, existing: "StudySpec") -> list[str]:
         """Return how the method and the budget of an existing study differ, such as "seed is 1, not 2"."""
@@ -201,6 +205,10 @@ class StudyStatus:
     """It increases by one with each change of the space."""
     started_from: tuple[StartedFrom, ...] = ()
     """The configurations taken from each study in `start_from`."""
+    space_size: int | None = None
+    """The number of configurations; known only right after the creation of a study with constraints."""
+    feasible_size: int | None = None
+    """The number of these that the constraints leave, of which the first twelve digits are exact; known as above."""
     fixed: Mapping[str, Scalar] = field(default_factory=dict)
     """The values of the fixed parameters. In `Study.spec`, such a parameter has only this value."""
     removed: Mapping[str, Scalar] = field(default_factory=dict)

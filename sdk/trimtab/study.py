@@ -8,25 +8,26 @@ from types import EllipsisType
 from typing import TYPE_CHECKING
 
 from trimtab._gen import tuning_pb2 as pb
-from trimtab._internal.connection.transport import Transport
+from trimtab._internal.connection.client_id import ClientId
 from trimtab._internal.messages.status import from_status
-from trimtab._internal.study import changes, notes, results, trials
+from trimtab._internal.study import changes, live, notes, results, trials
+from trimtab._internal.study.caller import Caller
 from trimtab._internal.study.handle import StudyHandle
 from trimtab._internal.study.held_trials import LEASE_SECONDS, HeldTrials
 from trimtab._internal.study.watch import watch
-from trimtab.context import ContextRow, ContextTable
-from trimtab.errors import JsonValue
-from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
+from trimtab.best import Best
+from trimtab.context import ContextTable
+from trimtab.errors import InvalidInput, JsonValue
+from trimtab.insight import Insight
+from trimtab.live import LiveStatus
+from trimtab.method import FinalCheck, ParetoVerdict, PenaltyAdvice, Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Parameter, Params
 from trimtab.spec import EarlierTrials, Outside, StudySpec, StudyState, StudyStatus
-from trimtab.trial import Metrics, Note, Trial, TrialState
+from trimtab.trial import Measurement, Metrics, Note, Trial, TrialState
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# `best` has a new table read after this time.
-TABLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,45 @@ class Study:
         for trial in trials:
             study.tell(trial, {"seconds": measure(**trial.params)})
         print(study.best_trial.params)
+
+    The object stands for this one study: after the study is deleted, calls raise NotFound, also if another study has
+    its name by then (`study_replaced`). Forks, copies and pickles are as with `Client`.
     """
 
-    def __init__(self, transport: Transport, held: HeldTrials, message: pb.Study) -> None:
-        self._handle = StudyHandle(transport, held, message)
+    def __init__(self, caller: Caller, held: HeldTrials, message: pb.Study) -> None:
+        self._handle = StudyHandle(caller, held, message)
         self._table = results.KeptTable(self._handle)
+
+    def __getstate__(self) -> tuple[Caller, str | None, bytes]:
+        handle = self._handle
+        own = None if handle.held.client_id is handle.caller.client_id else handle.held.client_id.given
+        return handle.caller, own, handle.message.SerializeToString()
+
+    def __setstate__(self, state: tuple[Caller, str | None, bytes]) -> None:
+        caller, own, data = state
+        message = pb.Study.FromString(data)
+        Study.__init__(self, caller, caller.held(message.name, message.uid, own), message)
 
     def __repr__(self) -> str:
         status = self.status
         return f"<trimtab.Study {self.name!r} {status.state}, {status.finished_count} trials finished>"
+
+    def _repr_html_(self) -> str:
+        """Return the state, the verdict and the last trials for notebooks."""
+        from trimtab import html
+
+        status = self.refresh()
+        verdict = self.verdict if len(self.objectives) == 1 else self.pareto_verdict
+        facts = {
+            "study": self.name,
+            "state": f"{status.state}, {status.finished_count} trials finished",
+            "reason": status.reason,
+            "algorithm": self.algorithm,
+            "verdict": str(verdict or ""),
+        }
+        last = self.trials()[-html.MOST_TRIALS :]
+        rows = [(one.number, str(one.state), one.params, one.metrics) for one in last]
+        return html.pairs(facts) + html.table(("trial", "state", "params", "metrics"), rows)
 
     # --- description and status
 
@@ -62,6 +93,11 @@ class Study:
     def name(self) -> str:
         """The name of the study, unique in its tenant."""
         return self._handle.name
+
+    @property
+    def uid(self) -> str:
+        """The identity of the study. Another study that later has the same name has another uid."""
+        return self._handle.uid
 
     @property
     def spec(self) -> StudySpec:
@@ -76,7 +112,7 @@ class Study:
     @property
     def client_id(self) -> str:
         """The name under which this object asks for trials."""
-        return self._handle.held.client_id
+        return str(self._handle.held.client_id)
 
     @property
     def status(self) -> StudyStatus:
@@ -179,7 +215,8 @@ class Study:
 
         A NaN or infinite value of an objective, or of a metric in an outcome constraint, makes the trial INFEASIBLE,
         with the metric in its reason. This holds for `optimize` and Ray Tune, too. Other metrics are stored if they are
-        finite.
+        finite. A number beyond 1e100 in size is no measurement: it is refused with `metric_too_large`,
+        and makes the trial INFEASIBLE in `optimize` and Ray Tune.
 
         Args:
             trial: the trial or its number.
@@ -233,6 +270,22 @@ class Study:
         """
         return trials.report(self._handle, trial, step, metrics, elapsed)
 
+    def replace_params(self, trial: Trial | int, params: Mapping[str, object]) -> Trial:
+        """Replace the configuration of a running trial by the one that you really measure; return the trial.
+
+            [trial] = study.ask()                       # kind = "svm", cost = 2.0, depth = 7
+            trial = study.replace_params(trial, {"kind": "svm", "cost": 2.0})
+            study.tell(trial, 0.31)
+
+        Use it if your program chooses its parameters while it runs, and has used only some of the suggested values, or
+        other ones. A trial may lack parameters that are `optional`.
+
+        Raises:
+            InvalidInput: a value is outside the space; `data["field"]` names it.
+            Conflict: the trial has ended, belongs to a final check (`trial_of_check`), or runs on an agent.
+        """
+        return trials.replace_params(self._handle, trial, params)
+
     def stop_trial(self, trial: Trial | int, reason: str = "") -> Trial:
         """Stop a running trial early (PRUNED) and return it. Its last measurement counts as a bound."""
         return trials.stop(self._handle, trial, reason)
@@ -244,17 +297,22 @@ class Study:
         *,
         infeasible: str | None = None,
         failed: str | None = None,
+        pruned: str | None = None,
+        measurements: Iterable[Measurement] = (),
         request_id: str | None = None,
     ) -> Trial:
-        """Add a configuration that you have run yourself, with exactly one result as in `tell`; return it as a trial.
+        """Add a configuration that you have run yourself, with exactly one result; return it as a trial.
 
             study.add_trial({"x": 0.5, "n": 8}, {"seconds": 1.4})
             study.add_trial({"x": 0.5, "n": 64}, infeasible="out of memory")
 
+        The results are as in `tell`. `pruned` says why you have stopped the run early: the last of the `measurements`,
+        which are those at the steps of the trial, then counts as a bound.
+
         Repeated calls with the same `request_id` (1 to 100 characters) return the same trial. Use it in programs that
         cannot know after a crash whether they have added the trial.
         """
-        return trials.add(self._handle, params, metrics, infeasible, failed, request_id)
+        return trials.add(self._handle, params, metrics, infeasible, failed, pruned, measurements, request_id)
 
     def enqueue(self, params: Mapping[str, object], *, count: int = 1, request_id: str | None = None) -> list[Trial]:
         """Have a configuration of your choice measured next, `count` times; return its trials.
@@ -301,6 +359,8 @@ class Study:
         makes the trial FAILED, with the exception as its reason. So does a result that `tell` refuses, such as None:
         the reason names the metric. The log (`trimtab`) has the traceback of the first failure, and at the end the
         number of failures.
+
+        While the study is paused, no trial starts, and the run waits until the study is resumed.
 
         After Ctrl-C, no new trial starts, trials that run in threads finish, and no trial stays open. A second Ctrl-C
         marks the running trials as FAILED and does not wait for them.
@@ -492,6 +552,22 @@ class Study:
         """
         return results.pareto_verdict(self._handle)
 
+    @property
+    def penalties(self) -> PenaltyAdvice | None:
+        """How to report configurations that do not work, if values look like penalties; otherwise None.
+
+        For example:
+
+            print(study.penalties)  # 4 values look like penalties: report these trials as infeasible. ...
+            print(study.penalties.call)     # study.tell(trial, infeasible='does not work')
+        """
+        return results.penalties(self._handle)
+
+    @property
+    def advice(self) -> str:
+        """Advice if all configurations gave the same result; empty for other studies."""
+        return results.advice(self._handle)
+
     def context_table(self) -> ContextTable:
         """Return the recommendations of a study with a context, one row for each context, from the service.
 
@@ -502,19 +578,17 @@ class Study:
         """
         return results.context_table(self._handle)
 
-    def best(self, context: Mapping[str, object], *, max_age: float = TABLE_SECONDS) -> ContextRow:
-        """Return the recommendation in a context: the settings to use, and the verdict on the best ones.
+    @property
+    def best(self) -> Best:
+        """The settings to use. `study.best.render("env")` returns them in the form in which the program takes them.
 
+            print(study.best.render("env"))                         # OMP_NUM_THREADS=8
+            study.best.render("template").write("/etc/redis")       # writes /etc/redis/redis.conf
             settings = study.best({"load": "high", "hit": 0.83}).settings
 
-        The settings are the default where no gain is proven. A number belongs to the nearest value of the table. The
-        table is kept in memory: after the first call, a lookup takes microseconds. If the table is older than `max_age`
-        seconds, a thread fetches a new one, and this call still answers from the old one.
-
-        Raises:
-            InvalidInput: a variable is unknown or missing, or its value is not in the table; `data["field"]` names it.
+        `study.best(context)` returns the recommendation of a study with a context.
         """
-        return self._table.lookup(context, max_age)
+        return Best(self._handle, self._table)
 
     def prospects(self, timeout: float = 120.0) -> dict[float, float]:
         """Return the probability that some configuration is better than the default, by the least gain.
@@ -531,7 +605,75 @@ class Study:
         """
         return results.prospects(self._handle, timeout)
 
+    def insight(self, timeout: float = 120.0) -> Insight | None:
+        """Return what the trials say about the parameters; None if there are too few results.
+
+            for effect in study.insight().objectives[0].effects:
+                print(effect.parameter, effect.importance, effect.levels, effect.average)
+
+        A worker computes it if trials have finished since the last time.
+
+        Raises:
+            Timeout: no worker has computed it after `timeout` seconds (`insight_not_computed`).
+            TrimtabError: the computation failed (`insight_failed`).
+        """
+        return results.insight(self._handle, timeout)
+
+    def importance(self, metric: str | None = None, timeout: float = 120.0) -> dict[str, float]:
+        """Return the share of an objective's variance that each parameter explains alone, the largest first.
+
+            study.importance()                                      # {"block": 0.61, "threads": 0.22, "huge": 0.01}
+
+        Args:
+            metric: the objective. Default: the first one.
+            timeout: as in `insight`.
+
+        Returns:
+            Shares from 0 to 1 by parameter; empty if there are too few results.
+
+        Raises:
+            InvalidInput: `metric` is no objective of the study.
+            Timeout, TrimtabError: as `insight`.
+        """
+        names = [objective.metric for objective in self.objectives]
+        chosen = names[0] if metric is None else metric
+        if chosen not in names:
+            raise InvalidInput.of("metric", metric, f"one of the objectives: {', '.join(names)}")
+        found = self.insight(timeout)
+        known = [] if found is None else [one for one in found.objectives if one.metric == chosen]
+        return {effect.parameter: effect.importance for one in known for effect in one.effects}
+
     # --- changes of the study
+
+    def live_status(self) -> LiveStatus:
+        """Return what is in force on the system of a live study, what waits for people, and what it has cost.
+
+        Raises:
+            NotFound: the study is not live (`not_live`).
+        """
+        return live.status(self._handle)
+
+    def approve_plan(self, trial: int, reason: str = "") -> LiveStatus:
+        """Approve the plan of a live trial that waits, and return the state afterwards. Only administrators may.
+
+        Raises:
+            Conflict: the plan was decided otherwise (`plan_decided`) or has expired (`plan_expired`), or another person
+                must approve it too (`second_person`).
+        """
+        return live.decide(self._handle, trial, reason, approve=True)
+
+    def decline_plan(self, trial: int, reason: str = "") -> LiveStatus:
+        """Decline the plan of a live trial that waits. Another candidate takes its place. Raises as `approve_plan`."""
+        return live.decide(self._handle, trial, reason, approve=False)
+
+    def stop_live(self, reason: str = "", *, leave_kept: bool = False) -> LiveStatus:
+        """Pause a live study and end its running trials. Agents put the settings before the first trial back.
+
+        Args:
+            reason: why, for people.
+            leave_kept: leave the settings in force that earlier trials have kept.
+        """
+        return live.stop(self._handle, reason, leave_kept=leave_kept)
 
     def pause(self, reason: str = "") -> None:
         """Pause the study: it suggests no trials until `resume`, but still accepts results."""
@@ -692,8 +834,9 @@ class Study:
 
         Their leases are renewed for `lease` seconds; None: they have none.
         """
-        transport = self._handle.transport
-        return Study(transport, HeldTrials(transport, self.name, client_id, held, lease), self._handle.message)
+        caller = self._handle.caller
+        mine = HeldTrials(caller.transport, self.name, self.uid, ClientId(client_id), held, lease)
+        return Study(caller, mine, self._handle.message)
 
     def _before_close(self, last: Callable[[], None]) -> None:
         """Call `last` before the client closes its connection, while the connection still works."""

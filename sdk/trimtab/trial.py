@@ -66,7 +66,7 @@ class Interference:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial at the time when it was read. `study` and `number` identify it."""
+    """A trial at the time when it was read. `study`, `study_uid` and `number` identify it."""
 
     study: str
     number: int
@@ -83,8 +83,9 @@ class Trial:
     attempt: int
     origin: str
     """Why the trial exists: "suggested" (by the algorithm), "replicate" (by the resampling policy), "check" (by the
-    final check), "default" (the default configuration), "added" (you measured it), "enqueued" (you asked for it) or
-    "earlier" (one of the best configurations of an earlier study)."""
+    final check), "default" (the default configuration), "added" (you measured it), "enqueued" (you asked for it),
+    "earlier" (one of the best configurations of an earlier study) or "rollout" (a stage or a check of kept settings of
+    a live study)."""
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
@@ -104,6 +105,27 @@ class Trial:
     """The outcome constraints that its metrics break, such as "memory_mb <= 4096"."""
     round: int | None = None
     """Its round of the final check, from 1; None for other trials. A round has one run of each configuration."""
+    repeat: str = ""
+    """Why it measures a configuration again; empty if it does not."""
+    study_uid: str = ""
+    """The identity of its study, by which a result is refused after another study has got the study's name."""
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        from trimtab import html
+
+        return html.pairs(
+            {
+                "trial": f"{self.study}/{self.number}",
+                "state": str(self.state),
+                "params": self.params,
+                "metrics": self.metrics,
+                "reason": self.reason,
+                "breaks": "; ".join(self.breaks),
+                "doubt": self.doubt,
+                "agent": self.agent,
+            }
+        )
 
     def should_prune(self) -> bool:
         """Return whether a pruning policy or a user had stopped the trial when it was read.

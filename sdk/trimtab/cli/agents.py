@@ -9,7 +9,7 @@ from rich.text import Text
 
 from trimtab._internal.connection import login as logins
 from trimtab.cli.connection import connect
-from trimtab.cli.output import out, print_json, say, table
+from trimtab.cli.output import echo, out, print_json, say, table
 from trimtab.fleet import Agent, Component
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, condition
 
@@ -50,13 +50,13 @@ def enrol(
     with connect() as client:
         secret, where = client.enrol_agent(minutes=minutes), logins.Address.parse(client.address)
     if token_only:
-        typer.echo(secret)
+        echo(secret)
         return
     say(f"Run this on the new machine within {minutes} minutes. The agent stores its own credential:")
     same = logins.Address.parse(where.target).secure == where.secure
     tls = "" if same else " --tls" if where.secure else " --plaintext"
     # All users of a machine see the arguments of a process, and nobody else its environment.
-    typer.echo(f"TRIMTAB_ENROL_TOKEN={secret} trimtab-agent run --server {where.target}{tls} --components DIR")
+    echo(f"TRIMTAB_ENROL_TOKEN={secret} trimtab-agent run --server {where.target}{tls} --components DIR")
 
 
 @app.command(epilog="Example:\n\n`trimtab agent revoke 4c1f...` (the id is in `trimtab agent list --json`)")

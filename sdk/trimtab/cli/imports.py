@@ -8,6 +8,7 @@ import typer
 from trimtab.cli.connection import connect
 from trimtab.cli.output import print_json, say
 from trimtab.errors import InvalidInput
+from trimtab.terminal import write
 
 OPTUNA_EXAMPLES = (
     "Examples:\n\n"
@@ -36,9 +37,9 @@ def import_optuna(
 ) -> None:
     """Import the studies of an Optuna storage with their ended trials.
 
-    Trials keep parameters, values, states, constraints and intermediate values. Numbers among their user attributes
-    become metrics. The command names what it could not map. A second import adds nothing twice. The storage is only
-    read.
+    Trials keep parameters, values, states, constraints, intermediate values and user attributes. Numbers among their
+    user attributes also become metrics. The command names what it could not map. A second import adds nothing twice.
+    The storage is only read. If a study cannot be imported, the others are, and the command ends with 1.
     """
     try:
         from trimtab.integrations.optuna.storage import import_storage
@@ -50,6 +51,9 @@ def import_optuna(
             imported.append(one)
             if as_json:
                 continue
+            if one.error:
+                write(f"{one.optuna_name}: not imported: {one.error}", error=True)
+                continue
             states = ", ".join(f"{count} {state}" for state, count in sorted(one.trials.items())) or "no trials"
             say(f"{one.optuna_name}: study {one.study or '(none)'} has {states}; {one.added} are new.")
             for remark in one.remarks:
@@ -58,3 +62,5 @@ def import_optuna(
             print_json([asdict(one) for one in imported])
         elif not imported:
             say("The storage has no studies.")
+    if any(one.error for one in imported):
+        raise typer.Exit(1)

@@ -13,6 +13,7 @@ from trimtab.cli import (
     best,
     contexts,
     imports,
+    live,
     match,
     measure_grid,
     studies,
@@ -23,7 +24,7 @@ from trimtab.cli import (
     vizier,
 )
 from trimtab.cli.documentation import PAGE, add_pages
-from trimtab.cli.output import Commands
+from trimtab.cli.output import Commands, echo
 
 # gRPC's log lines would mix with the output of commands. Errors are still reported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -46,6 +47,7 @@ app.add_typer(trials.app, name="trial")
 app.add_typer(trials.app, name="trials", hidden=True)
 app.add_typer(agents.app, name="agent")
 app.add_typer(agents.app, name="agents", hidden=True)
+app.add_typer(live.app, name="live")
 app.add_typer(match.app, name="match")
 app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
@@ -66,7 +68,7 @@ add_pages(app, "trimtab")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"trimtab {trimtab.__version__}")
+        echo(f"trimtab {trimtab.__version__}")
         raise typer.Exit
 
 

@@ -14,7 +14,8 @@ from typer.core import TyperGroup
 from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, shown, table
 from trimtab.errors import InvalidInput
-from trimtab.records import Feedback, Job, Match, MatchingSettings, Part, Record, RecordState
+from trimtab.records import Audience, Feedback, Job, Match, MatchingSettings, Part, Record, RecordState
+from trimtab.terminal import on_one_line
 
 JOB_EXAMPLES = (
     "Examples:\n\n"
@@ -130,10 +131,32 @@ def withdraw(record: RecordId, reason: Reason = "") -> None:
 def restore(record: RecordId, reason: Reason = "") -> None:
     """Make a withdrawn record active again. Only later jobs then count for or against it.
 
-    An administrator approves a record in this way whose gain was disturbed, or holds only under injected conditions.
+    An administrator approves a record in this way: then jobs of everybody may match it.
     """
     with connect() as client:
         _say_state(client.matching.restore(record, reason=reason))
+
+
+@app.command(epilog="Examples:\n\n`trimtab match approval`\n\n`trimtab match approval --not-required`")
+def approval(
+    required: Annotated[
+        bool | None,
+        typer.Option("--required/--not-required", help="Whether records need it. Only administrators set it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set whether an administrator has to approve a record before other users' jobs get its settings.
+
+    Until then a record is for jobs of its own user alone, who is the study's creator. A study that an administrator
+    has created needs no approval.
+    """
+    with connect() as client:
+        matching = client.matching
+        needed = matching.approval_required() if required is None else matching.require_approval(required)
+    if as_json:
+        print_json({"required": needed})
+    else:
+        out.print(f"Approval: {'required' if needed else 'not required'}", markup=False)
 
 
 @app.command("jobs", epilog="Examples:\n\n`trimtab match jobs`\n\n`trimtab match jobs --record 12 --limit 500 --json`")
@@ -200,15 +223,16 @@ def settings(
 def _print_match(one: Match) -> None:
     record = one.record
     title = f"Record {record.id}: {record.component} {record.application}".rstrip()
-    out.print(f"{title}, by study {record.study}", markup=False, soft_wrap=True)
+    out.print(on_one_line(f"{title}, by study {record.study}"), markup=False, soft_wrap=True)
     verdict = "Match" if one.accepted else "No match"
-    out.print(f"{verdict}: {one.reason}", markup=False, soft_wrap=True)
+    out.print(on_one_line(f"{verdict}: {one.reason}"), markup=False, soft_wrap=True)
     gain = f"{_percent(record.gain)} ({_percent(record.gain_low)} to {_percent(record.gain_high)})"
     out.print(f"Proven gain: {gain}", markup=False, soft_wrap=True)
     for condition in record.conditions:
         out.print(f"Condition: {condition}", markup=False, soft_wrap=True)
     job = record.job
-    out.print(f"Tuned job: {job.name} of {job.user} on {job.nodes} nodes: {job.command_line}", markup=False)
+    tuned = f"Tuned job: {job.name} of {job.user} on {job.nodes} nodes: {job.command_line}"
+    out.print(on_one_line(tuned), markup=False)
     parts = table("field", "weight", "similarity", "part")
     for part in one.parts:
         if part.weight:
@@ -225,12 +249,12 @@ def _product(part: Part) -> str:
 
 
 def _say_state(record: Record) -> None:
-    say(f"Record {record.id} is {record.state.lower()}: {record.state_reason}")
+    say(on_one_line(f"Record {record.id} is {record.state.lower()}: {record.state_reason}"))
 
 
 def _state(record: Record) -> Text:
     if record.state is RecordState.ACTIVE:
-        return Text("active", "green")
+        return Text("active" if record.audience is Audience.EVERYBODY else f"active for {record.job.user}", "green")
     return Text("needs approval", "yellow") if record.cause == "approval" else Text("withdrawn", "red")
 
 

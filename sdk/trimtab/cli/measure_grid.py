@@ -99,7 +99,7 @@ def measure_grid(
         raise typer.Exit(130)
     if status.reason:
         output.say(f"{status.state}: {status.reason}")
-    typer.echo(replay_command(out, study.spec))
+    output.echo(replay_command(out, study.spec))
     if status.state is not trimtab.StudyState.COMPLETED:
         raise typer.Exit(1)
 

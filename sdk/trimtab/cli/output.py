@@ -7,20 +7,22 @@ from typing import Any, TypeAlias
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
 from trimtab.errors import TrimtabError
+from trimtab.terminal import reader_gone, visible, write
+from trimtab.terminal_console import TerminalConsole
 
 # The place of the console's address in an address of a page. The command line knows the address of gRPC alone.
 CONSOLE = "CONSOLE"
 
 Json: TypeAlias = Mapping[str, object] | Sequence[object]
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = TerminalConsole()
+err = TerminalConsole(stderr=True)
 
 # gRPC's words for an answer of a web server that does not speak HTTP/2.
 WEB_SERVER = "http1.x server"
@@ -43,13 +45,23 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        given = (*ctx._protected_args, *ctx.args)
+        as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
         try:
             return super().invoke(ctx)
         except TrimtabError as error:
+            if as_json:
+                print_json({"error": {"code": error.code, "message": error.message, "data": dict(error.data)}})
             say_error(error)
             raise typer.Exit(1) from error
-        except BrokenPipeError:  # the reader, for example `head`, has closed the pipe
-            raise typer.Exit(1) from None
+        except BrokenPipeError:
+            reader_gone()
+        except Exception as error:
+            # Typer has a copy of Click's errors for wrong usage, which is no part of its interface.
+            words = getattr(error, "format_message", None)
+            if as_json and words is not None:
+                print_json({"error": {"code": "invalid_usage", "message": words(), "data": {}}})
+            raise
 
 
 def say_error(error: TrimtabError) -> None:
@@ -75,9 +87,14 @@ def say(text: str) -> None:
     err.print(text, markup=False, soft_wrap=True)
 
 
+def echo(text: str, *, nl: bool = True) -> None:
+    """Print a text for programs and pipes: without wrapping, and without styles."""
+    write(text, end="\n" if nl else "")
+
+
 def print_json(content: Json) -> None:
     """Print JSON for programs."""
-    typer.echo(to_json(content))
+    echo(to_json(content))
 
 
 def to_json(content: Json) -> str:
@@ -87,12 +104,23 @@ def to_json(content: Json) -> str:
 
 def print_json_line(content: Json) -> None:
     """Print one line of JSON."""
-    typer.echo(json.dumps(content, default=plain))
+    echo(json.dumps(content, default=plain))
 
 
 def table(*columns: str) -> Table:
     """Return an empty table with these columns."""
-    return Table(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    return _Rows(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+
+
+class _Rows(Table):
+    """A table whose columns are as wide as the text that the console prints."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row."""
+        for cell in cells:
+            if isinstance(cell, Text):
+                cell.plain = visible(cell.plain)
+        super().add_row(*cells, **options)
 
 
 def shown(value: object) -> str:

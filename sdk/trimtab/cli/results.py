@@ -23,10 +23,23 @@ SIDE_BY_SIDE = 4
 
 
 def say_start(study: "Study") -> None:
-    """Print how many configurations come from each earlier study."""
+    """Print how many configurations the constraints leave, and how many come from each earlier study."""
+    size, feasible = study.status.space_size, study.status.feasible_size
+    if size is not None and feasible is not None:
+        say(f"The constraints leave {_count(feasible)} of {_count(size)} configurations.")
     for one in study.status.started_from:
         outside = f"; {one.passed_over} lie outside the new space and are skipped" if one.passed_over else ""
         say(f"Started from {one.study}: {one.taken} of its best configurations are measured first{outside}.")
+
+
+def _count(number: int) -> str:
+    """Return a number of configurations: 91, 16.8 million, 3.4e+26."""
+    if number < 1_000_000:
+        return f"{number:,}"
+    for unit, size in (("million", 10**6), ("billion", 10**9), ("trillion", 10**12)):
+        if number < 1000 * size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.3g}"
 
 
 def goals(study: "Study") -> str:
@@ -44,8 +57,10 @@ def print_best(study: "Study") -> bool:
     if not best:
         say_none(study)
         return False
+    _print_penalties(study)
     if study.spec.context:
         print_contexts(study.context_table())
+        _print_advice(study)
         return True
     verdict = study.verdict
     if verdict is not None:
@@ -61,6 +76,7 @@ def print_best(study: "Study") -> bool:
     pareto = study.pareto_verdict
     if pareto is not None:
         _print_members(study, pareto)
+    _print_advice(study)
     out.print(f"Pareto front: {len(best)} trials")
     default = next((trial for trial in study.trials(states=[TrialState.COMPLETED]) if trial.origin == "default"), None)
     columns = []
@@ -71,6 +87,11 @@ def print_best(study: "Study") -> bool:
         columns.append((f"{trial.number} (default)" if is_default else str(trial.number), trial))
     _print_trials(study, columns)
     return True
+
+
+def _print_advice(study: "Study") -> None:
+    if advice := study.advice:
+        out.print(advice, markup=False, soft_wrap=True)
 
 
 def print_contexts(found: "ContextTable") -> None:
@@ -160,6 +181,17 @@ def print_verdict(objective: Objective, verdict: "Verdict", title: str) -> None:
     _print_doubts(verdict)
     if verdict.advice:
         out.print(verdict.advice, markup=False, soft_wrap=True)
+
+
+def _print_penalties(study: "Study") -> None:
+    """Print how to report configurations that do not work, if values look like penalties."""
+    advice = study.penalties
+    if advice is None:
+        return
+    out.print(advice.text, markup=False, soft_wrap=True)
+    for way in (advice.call, advice.command):
+        if way:
+            out.print(f"  {way}", markup=False, soft_wrap=True)
 
 
 def compared(objective: Objective, found: "Compared") -> str:

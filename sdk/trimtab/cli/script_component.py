@@ -22,7 +22,10 @@ RANGE = (
     "NAME=MIN..MAX, NAME=A,B,C or NAME={JSON}, with an optional :DEFAULT, for example threads=1..16:4, tile=16,32,64"
 )
 PASS = "NAME=env:VARIABLE, NAME=option:--OPTION={value} or NAME=argument:{value}"
-METRIC = "NAME=wall_time, NAME=cpu_time, NAME=regex:PATTERN, NAME=json:PATH, NAME=TOOL:FIELD or NAME={JSON}"
+PLAIN = ("wall_time", "cpu_time", "peak_memory", "bytes_written")
+METRIC = ", ".join(
+    [*(f"NAME={one}" for one in PLAIN), "NAME=regex:PATTERN, NAME=json:PATH, NAME=TOOL:FIELD or NAME={JSON}"]
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,31 @@ class ScriptComponent:
     metrics: tuple[str, ...]
 
     def text(self) -> str:
-        """Return the file. It is JSON, which is YAML too."""
-        return json.dumps(self.content, indent=2, ensure_ascii=False) + "\n"
+        """Return the file as YAML, with a line for each parameter, application and metric."""
+        lines: list[str] = []
+        for key, value in self.content.items():
+            if not isinstance(value, dict):
+                lines.append(f"{key}: {_flow(value)}")
+                continue
+            lines.append(f"{key}:")
+            lines += [f"  {_flow(name)}: {_flow(inner)}" for name, inner in value.items()]
+        return "\n".join(lines) + "\n"
+
+
+# A text that YAML reads as itself, also in a list or mapping on one line.
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+
+def _flow(value: JsonValue) -> str:
+    """Return a value as YAML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def describe(
@@ -156,7 +182,7 @@ def _deliver(table: Mapping[str, Keys], item: str) -> None:
 
 
 def _metric(item: str, text: str) -> JsonValue:
-    if text in ("wall_time", "cpu_time"):
+    if text in PLAIN:
         return text
     if text.startswith("{"):
         return _json("--metric", item, text, METRIC)

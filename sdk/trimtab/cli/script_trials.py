@@ -107,6 +107,22 @@ class ScriptTrials:
         _end(running)
 
 
+def check(component: Path) -> None:
+    """Check a component file, if the program `trimtab-agent` is installed.
+
+    Raises:
+        InvalidInput: the file or its script has an error.
+    """
+    try:
+        agent = find_agent()
+    except InvalidInput:
+        # The agent that gets the file checks it.
+        return
+    done = subprocess.run([agent, "check", str(component)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _wrong_setup(done.stderr)
+
+
 def find_agent() -> str:
     """Return the path of `trimtab-agent`, next to this program or in PATH.
 

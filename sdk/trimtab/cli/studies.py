@@ -2,17 +2,19 @@
 
 import csv
 import io
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 import trimtab
+from trimtab import outliers
 from trimtab._internal.study.trial_rows import columns, row
-from trimtab.cli import configuration, output
+from trimtab.cli import configuration, csv_cells, output
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
 from trimtab.cli.following import follow
@@ -59,7 +61,7 @@ def create_study(
     if as_json:
         print_json(study_json(study))
     else:
-        typer.echo(study.name)
+        output.echo(study.name)
 
 
 @app.command(
@@ -112,6 +114,8 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
             "budget": _budget(spec),
             "created": output.shown(status.created_at or ""),
         }
+        if spec.stability is not None:
+            rows["stability"] = _stability(spec.stability)
         if spec.execution is not None:
             rows["runs"] = (
                 f"application {spec.execution.application} with component {spec.execution.component}, on agents"
@@ -138,6 +142,12 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
 def _algorithm(study: "Study") -> str:
     choice = study.status.algorithm_choice
     return study.spec.algorithm if choice is None else f"{study.spec.algorithm}: {choice.name}. {choice.reason}"
+
+
+def _stability(given: Mapping[str, Any]) -> str:
+    nodes = ", ".join(str(one) for one in given.get("nodes", ()))
+    times = f", the last one {given['times']:.0f} s after the first run" if given.get("times") else ""
+    return f"stages on {nodes} nodes{times}"
 
 
 def _budget(spec: "StudySpec") -> str:
@@ -203,6 +213,37 @@ def show_prospects(
         )
 
 
+@app.command(
+    "outliers",
+    epilog="Examples:\n\n`trimtab study outliers my-study`\n\n`trimtab study outliers my-study --metric p99_ms --json`",
+)
+def show_outliers(
+    name: Name,
+    metric: Annotated[str, typer.Option(help="The metric to look at; without it the first objective.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show the runs that stand out from other runs of their configuration, grouped by what else stood out.
+
+    Counters and the load of the machine say whether the program or the machine is the cause. Configurations with at
+    least 3 runs are compared. Nothing is changed: trials stay as they are.
+    """
+    with connect() as client:
+        study = client.get_study(name)
+        trials = study.trials(["COMPLETED"])
+        chosen = metric or study.spec.objectives[0].metric
+        known = sorted({one for trial in trials for one in trial.metrics})
+        if metric and metric not in known:
+            raise InvalidInput.of("metric", metric, f"a metric of its finished trials: {', '.join(known)}")
+        found = outliers.groups(trials, chosen)
+    if as_json:
+        print_json({"groups": [{"signs": one.signs, "trials": one.trials, "ratio": one.ratio} for one in found]})
+    elif found:
+        for one in found:
+            out.print(str(one), markup=False, soft_wrap=True)
+    else:
+        say("No run stands out among configurations with at least 3 runs.")
+
+
 @app.command("enqueue", epilog="Example:\n\n`trimtab study enqueue my-study level=O3 unroll=true --count 3`")
 def enqueue_trials(
     name: Name,
@@ -245,7 +286,7 @@ def change_space(
         study = client.get_study(name)
         outside = study.change_space(configuration.parse_ranges(study.spec.space, ranges), validate_only=dry_run)
     trials = f"{outside.finished} finished, {outside.running} running and {outside.waiting} waiting trials"
-    typer.echo(
+    output.echo(
         f"{trials} would lie outside the new ranges."
         if dry_run
         else f"Changed: {trials} lie outside the new ranges. The waiting ones are withdrawn."
@@ -305,7 +346,7 @@ def edit_space(
             budget=None if trials is None else {"max_trials": trials},
             validate_only=dry_run,
         )
-    typer.echo(f"{'Not changed' if dry_run else 'Edited'}: {found}")
+    output.echo(f"{'Not changed' if dry_run else 'Edited'}: {found}")
 
 
 @app.command(
@@ -332,7 +373,7 @@ def extend_budget(
     with connect() as client:
         study = client.get_study(name)
         study.extend_budget(**changes)  # type: ignore[arg-type]  # the service checks the numbers
-        typer.echo(f"The budget is now: {_budget(study.spec)}.")
+        output.echo(f"The budget is now: {_budget(study.spec)}.")
 
 
 @app.command(
@@ -411,8 +452,11 @@ def export_study(
     to: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file to write. [default: standard output]")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Export the trials of a study as JSON or CSV."""
+    if as_json and form is Format.CSV:
+        raise InvalidInput.of("--json", "true", "either --json or --format csv")
     with connect() as client:
         study = client.get_study(name)
         trials = study.trials()
@@ -424,10 +468,10 @@ def export_study(
         writer = csv.DictWriter(buffer, columns(study.spec, trials), lineterminator="\n")
         writer.writeheader()
         for trial in trials:
-            writer.writerow({key: output.plain(value) for key, value in row(trial).items()})
+            writer.writerow({key: csv_cells.safe(output.plain(value)) for key, value in row(trial).items()})
         text = buffer.getvalue()
     if to is None:
-        typer.echo(text, nl=False)
+        output.echo(text, nl=False)
         return
     try:
         to.write_text(text)

@@ -24,10 +24,11 @@ def study_json(study: "Study") -> dict[str, object]:
 
 def result_json(study: "Study") -> dict[str, object]:
     """Return the verdict and the best trials of a study as JSON."""
-    verdict, pareto = study.verdict, study.pareto_verdict
+    verdict, pareto, penalties = study.verdict, study.pareto_verdict, study.penalties
     return {
         "verdict": None if verdict is None else asdict(verdict),
         "pareto_verdict": None if pareto is None else asdict(pareto),
+        "penalties": None if penalties is None else asdict(penalties),
         "best": [trial_json(trial) for trial in study.best_trials],
         "failures": [{"reason": reason, "trials": trials} for reason, trials in common_failures(study)],
     }
@@ -35,8 +36,9 @@ def result_json(study: "Study") -> dict[str, object]:
 
 def trial_json(trial: Trial) -> dict[str, object]:
     """Return a trial as JSON, without its measurements and log."""
-    skipped = ("study", "measurements", "log")
-    return {field.name: getattr(trial, field.name) for field in fields(trial) if field.name not in skipped}
+    skipped = ("study", "measurements", "log", "interference")
+    found = {field.name: getattr(trial, field.name) for field in fields(trial) if field.name not in skipped}
+    return {**found, "interference": None if trial.interference is None else asdict(trial.interference)}
 
 
 def full_json(study: "Study", trials: Sequence[Trial]) -> dict[str, object]:

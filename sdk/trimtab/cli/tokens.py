@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from trimtab.cli.connection import connect
-from trimtab.cli.output import out, print_json, say, shown, table
+from trimtab.cli.output import echo, out, print_json, say, shown, table
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API tokens for scripts.")
 
@@ -40,7 +40,7 @@ def create(
     say(
         f"Token {token.name} ({', '.join(token.scopes)}), valid until {shown(token.expires_at)}. It is shown only once:"
     )
-    typer.echo(secret)
+    echo(secret)
 
 
 @app.command("list", epilog="Examples:\n\n`trimtab token list`\n\n`trimtab token list --everyone --json`")

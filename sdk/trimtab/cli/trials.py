@@ -9,7 +9,7 @@ from rich.text import Text
 import trimtab
 from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
-from trimtab.cli.output import out, print_json, say, shown, table
+from trimtab.cli.output import echo, out, print_json, say, shown, table
 from trimtab.cli.study_json import trial_json
 from trimtab.objective import Objective
 
@@ -108,7 +108,7 @@ def print_log(
     with connect() as client:
         study = client.get_study(name)
         trial = study.trial(number)
-        typer.echo(trial.log, nl=False)
+        echo(trial.log, nl=False)
         if not follow:
             if not trial.log:
                 say("The trial has no output." if trial.agent else "No agent has run the trial, so it has no output.")
@@ -126,7 +126,7 @@ def _follow(study: "Study", trial: trimtab.Trial) -> trimtab.TrialState:
     while not trial.state.finished:
         time.sleep(POLL_SECONDS)
         trial = study.trial(trial.number)
-        typer.echo(_new(seen, trial.log), nl=False)
+        echo(_new(seen, trial.log), nl=False)
         seen = trial.log
     return trial.state
 
@@ -166,7 +166,7 @@ def _description(trial: trimtab.Trial) -> dict[str, str]:
     return {
         "state": f"{trial.state}: {trial.reason}" if trial.reason else str(trial.state),
         "breaks": "; ".join(trial.breaks),
-        "origin": trial.origin,
+        "origin": f"{trial.origin}: {trial.repeat}" if trial.repeat else trial.origin,
         "runs on": f"{where}, node {trial.node}" if trial.node else where,
         "attempt": str(trial.attempt) if trial.attempt > 1 else "",
         "created": shown(trial.created_at or ""),

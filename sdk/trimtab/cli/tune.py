@@ -104,7 +104,7 @@ def tune(
             if as_json:
                 output.print_json(study_json(study))
             else:
-                typer.echo(study.name)
+                output.echo(study.name)
             return
         output.say(f"Study {study.name}")
         if not as_json:

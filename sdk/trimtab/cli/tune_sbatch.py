@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trimtab
-from trimtab.cli import script_component
-from trimtab.cli.output import say
+from trimtab.cli import script_component, script_trials
+from trimtab.cli.output import echo, say
 from trimtab.cli.results import print_best, say_start
 from trimtab.cli.script_component import ScriptComponent
 from trimtab.cli.script_trials import JobFailed, ScriptTrials
@@ -42,7 +42,7 @@ rate --trials 40 --parallel 4`
 
 `trimtab tune-sbatch job.sh --param tile=16,32,64 --slurm-option=--partition=short --slurm-option=--exclusive`
 
-`trimtab tune-sbatch job.sh --param tile=16,32,64 --name job-1 --write-component components/job`
+`trimtab tune-sbatch job.sh --param tile=16,32,64 --write-component components/job`
 """
 SCRIPT, COMPONENT = "job.sh", "component.yaml"
 
@@ -67,9 +67,9 @@ def tune_sbatch(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="A metric: NAME=wall_time, NAME=cpu_time, NAME=regex:PATTERN, NAME=json:PATH or NAME=TOOL:FIELD from"
-            " the output, or NAME={JSON} with the keys of a component file. Can be repeated."
-            " [default: seconds=wall_time]"
+            help="A metric: NAME=wall_time, NAME=cpu_time, NAME=peak_memory, NAME=bytes_written, NAME=regex:PATTERN,"
+            " NAME=json:PATH or NAME=TOOL:FIELD from the output, or NAME={JSON} with the keys of a component file."
+            " Can be repeated. [default: seconds=wall_time]"
         ),
     ] = None,
     minimize: Annotated[
@@ -106,7 +106,10 @@ def tune_sbatch(
     ] = False,
     write_component: Annotated[
         Path | None,
-        typer.Option(help="Write the component file and a copy of the script to this folder, and do nothing else."),
+        typer.Option(
+            help="Write the component file and a copy of the script to this folder, and do nothing else. The"
+            " component has the name of the folder, or --name."
+        ),
     ] = None,
 ) -> None:
     """Tune a batch script of your own, with jobs that you submit yourself.
@@ -118,8 +121,9 @@ def tune_sbatch(
     Ctrl-C waits for the running jobs; a second Ctrl-C cancels them. Exit codes: 0 if the study is COMPLETED with a
     result, 1 if it is not or if an error occurs, 130 after Ctrl-C.
     """
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", script.stem).strip("-._") or "script"
-    called = name or (stem[:63] if write_component else _made_up_name(stem))
+    called = name or (
+        _named(write_component.absolute().name) if write_component else _made_up_name(_named(script.stem))
+    )
     # A job runs where it was submitted, as sbatch does it. An agent would not have that folder.
     described = script_component.describe(
         called,
@@ -131,14 +135,18 @@ def tune_sbatch(
         folder=None if own_folder or write_component else Path.cwd(),
     )
     if write_component is not None:
-        _write(write_component, described, script.read_bytes())
+        written = _write(write_component, described, script.read_bytes())
+        try:
+            script_trials.check(write_component / COMPONENT)
+        except InvalidInput as error:
+            raise _undone(error, written, write_component, script) from None
         say(f"Written: {write_component / COMPONENT} and {write_component / SCRIPT}")
         return
     objectives = _objectives(described, minimize or [], maximize or [])
     required = [one.metric for one in objectives]
     if dry_run:
         with TemporaryDirectory() as temporary:
-            typer.echo(_prepare(Path(temporary), described, script, slurm_option, required)[1], nl=False)
+            echo(_prepare(Path(temporary), described, script, slurm_option, required)[1], nl=False)
         return
     place = (folder / called).absolute()
     with _alone(place, called):
@@ -168,9 +176,19 @@ def _prepare(
     place: Path, described: ScriptComponent, script: Path, options: list[str] | None, required: list[str]
 ) -> tuple[ScriptTrials, str]:
     """Write the files of the jobs, and return what runs them, and what the job with the defaults would run."""
-    _write(place, described, script.read_bytes())
+    written = _write(place, described, script.read_bytes())
     jobs = ScriptTrials(place / COMPONENT, place / "state", options or [], required)
-    return jobs, jobs.show()
+    try:
+        return jobs, jobs.show()
+    except InvalidInput as error:
+        raise _undone(error, written, place, script) from None
+
+
+def _undone(error: InvalidInput, written: list[Path], place: Path, script: Path) -> InvalidInput:
+    """Remove new files, because a corrected script may have the same name. Return the error about the user's script."""
+    for path in written:
+        path.unlink()
+    return InvalidInput(error.code, error.message.replace(str((place / SCRIPT).absolute()), str(script)))
 
 
 def _run(study: "Study", jobs: ScriptTrials, parallel: int) -> None:
@@ -242,13 +260,14 @@ def _alone(place: Path, study: str) -> Iterator[None]:
         yield
 
 
-def _write(place: Path, described: ScriptComponent, script: bytes) -> None:
-    """Write the component, and a copy of the script, which may change while the study runs.
+def _write(place: Path, described: ScriptComponent, script: bytes) -> list[Path]:
+    """Write the component, and a copy of the script, which may change while the study runs. Return the new files.
 
     Raises:
         Conflict: the folder belongs to another script or to other parameters.
         InvalidInput: the folder cannot be written.
     """
+    new = []
     files = {place / SCRIPT: script, place / COMPONENT: described.text().encode()}
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -259,9 +278,12 @@ def _write(place: Path, described: ScriptComponent, script: bytes) -> None:
                     f"{path} belongs to another version of the script or of its options, whose results do not compare"
                     f" with this one's. Use another --name, or delete {place}.",
                 )
+            if not path.exists():
+                new.append(path)
             path.write_bytes(content)
     except OSError as error:
         raise InvalidInput("unwritable_file", f"{place} cannot be written: {error.strerror}.") from error
+    return new
 
 
 def _client_id(place: Path) -> str:
@@ -270,6 +292,11 @@ def _client_id(place: Path) -> str:
     if not path.exists():
         path.write_text(f"sbatch-{uuid.uuid4().hex}")
     return path.read_text()
+
+
+def _named(text: str) -> str:
+    """Return a name that a component may have."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:63] or "script"
 
 
 def _made_up_name(stem: str) -> str:

@@ -30,7 +30,7 @@ def vizier(
     """Serve clients of OSS Vizier (google-vizier) on this machine until Ctrl-C.
 
     The studies of the clients are studies of the service, under your login. The line `ready vizier=HOST:PORT` says that
-    the endpoint answers. Everybody on this machine who can reach the address works with your rights.
+    the endpoint answers. Only your own processes, and root's, may use it: they work with your rights.
     """
     from trimtab.integrations.vizier.server import Endpoint
 

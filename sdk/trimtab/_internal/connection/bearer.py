@@ -1,9 +1,9 @@
 """Credentials of calls: a token, or the access token of a session, which is renewed before it expires."""
 
-import threading
 import time
 from dataclasses import replace
 
+from trimtab._internal.connection import forks
 from trimtab._internal.connection import login as logins
 from trimtab._internal.connection.login import Login
 from trimtab.errors import Unavailable
@@ -17,7 +17,7 @@ class Bearer:
 
     def __init__(self, login: Login) -> None:
         self._login = login
-        self._guard = threading.Lock()
+        self._guard = forks.Guard()
         self._metadata = _metadata(login)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:

@@ -254,6 +254,8 @@ def _locked() -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        # A child that was forked meanwhile has the descriptor, too, so that closing it would not unlock the file.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

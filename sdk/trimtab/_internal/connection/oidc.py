@@ -143,7 +143,7 @@ def _post(url: str, fields: Mapping[str, str], ca: str) -> dict[str, Any]:
 
 def _send(request: urllib.request.Request, ca: str) -> dict[str, Any]:
     """Send the request and return the JSON of the answer, also of a refusal. Raises Unavailable."""
-    where = urllib.parse.urlsplit(request.full_url).netloc
+    where = urllib.parse.urlsplit(request.full_url).netloc.rpartition("@")[2]
     try:
         # _checked has verified the address.
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=trust.context(ca)) as answer:  # nosec B310

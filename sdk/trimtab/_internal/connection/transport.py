@@ -1,20 +1,22 @@
-"""The connection to the service: the only file that calls gRPC.
+"""Calls of the service. Only this file and channel.py use gRPC.
 
-It sends each call again as long as that can help (retries.py), and turns final failures into the errors of errors.py.
+This one sends each call again as long as that can help (retries.py), and turns final failures into the errors of
+errors.py.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import grpc
 from google.rpc import status_pb2
 
 from trimtab import errors
 from trimtab._gen import errordetails_pb2, identity_pb2_grpc, matching_pb2_grpc, tuning_pb2_grpc
-from trimtab._internal.connection import retries, tracing, trust
+from trimtab._internal.connection import forks, retries, tracing, trust
 from trimtab._internal.connection.bearer import Bearer
+from trimtab._internal.connection.channel import OPTIONS, Channel, Renewed
 from trimtab._internal.connection.login import Login
 from trimtab._internal.logger import Logger
 from trimtab._internal.messages.structs import from_struct
@@ -30,20 +32,12 @@ Answer = TypeVar("Answer", bound="Message")
 # Seconds that one attempt may take beyond the time for which the service holds the call.
 ATTEMPT_SECONDS = 30.0
 
+# The metadata with the identity of the study that a call is about. The service refuses the call if another study has
+# the name by now.
+STUDY_UID_KEY = "trimtab-study-uid"
+
 # By gRPC's convention the trailing metadata has the details of an error: a google.rpc.Status.
 DETAILS_KEY = "grpc-status-details-bin"
-
-OPTIONS = (
-    # A page of a thousand trials may be larger than gRPC's default of 4 MiB.
-    ("grpc.max_receive_message_length", 256 * 1024 * 1024),
-    # gRPC's default back-off between connections grows to two minutes, too long after a restart.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    # Keepalive detects a machine that disappears while the client waits for an answer.
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-)
 
 # Error classes by gRPC status; other statuses give Internal.
 KINDS: dict[grpc.StatusCode, type[errors.TrimtabError]] = {
@@ -79,28 +73,39 @@ ADVICE = {
 
 
 class Transport:
-    """A channel to one service, for one caller. Thread-safe.
+    """A channel to one service, for one caller. Thread-safe. A forked child uses another channel.
 
-    `retry_seconds` is how long, in seconds, a call is sent again after its first failure.
+    `retry_seconds` is how long, in seconds, a call is sent again after its first failure. If there is a `refusal`, each
+    call raises it.
     """
 
-    def __init__(self, login: Login, retry_seconds: float) -> None:
+    def __init__(self, login: Login, retry_seconds: float, refusal: errors.TrimtabError | None = None) -> None:
+        self._refusal = refusal
+        self.login = login
         self.address = login.address
-        self._retry_seconds = retry_seconds
-        self._closed = False
+        self.retry_seconds = retry_seconds
         self._before_close: list[Callable[[], None]] = []
         self._reached = False
         self._bearer = Bearer(login)
         target = login.address.target
         if login.address.secure:
-            self._channel = grpc.secure_channel(
-                target, grpc.ssl_channel_credentials(trust.roots(login.ca)), options=OPTIONS
+            roots = trust.roots(login.ca)
+            self._channel = Channel(
+                lambda: grpc.secure_channel(target, grpc.ssl_channel_credentials(roots), options=OPTIONS)
             )
         else:
-            self._channel = grpc.insecure_channel(target, options=OPTIONS)
-        self.stub = tuning_pb2_grpc.TuningServiceStub(self._channel)
-        self.identity = identity_pb2_grpc.IdentityServiceStub(self._channel)
-        self.matching = matching_pb2_grpc.MatchingServiceStub(self._channel)
+            self._channel = Channel(lambda: grpc.insecure_channel(target, options=OPTIONS))
+        # The stubs only call the two methods that Channel has.
+        channel = cast(grpc.Channel, self._channel)
+        self.stub = tuning_pb2_grpc.TuningServiceStub(channel)
+        self.identity = identity_pb2_grpc.IdentityServiceStub(channel)
+        self.matching = matching_pb2_grpc.MatchingServiceStub(channel)
+        forks.follow(self)
+
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+        return self._channel.closed
 
     def before_close(self, last: Callable[[], None]) -> None:
         """Call `last` before the connection is closed."""
@@ -110,8 +115,11 @@ class Transport:
         """Close the connection and end the calls that are in progress."""
         while self._before_close:
             self._before_close.pop()()
-        self._closed = True
         self._channel.close()
+
+    def after_fork(self) -> None:
+        """Forget what the parent does before it closes the connection."""
+        self._before_close.clear()
 
     def call(
         self,
@@ -120,20 +128,21 @@ class Transport:
         *,
         hold: float = 0.0,
         until: float = math.inf,
+        study_uid: str = "",
     ) -> Answer:
         """Send `request`, again and unchanged if that can help, and return the answer.
 
         `hold` is how long, in seconds, the service may hold the call. `until` is a time of time.monotonic()
-        after which the call is not sent again.
+        after which the call is not sent again. `study_uid` is the identity of the study that the call is about.
 
         Raises:
             TrimtabError: the service refused the call, or did not answer in time (Unavailable).
         """
-        patience = Patience(self._retry_seconds, until)
+        patience = Patience(self.retry_seconds, until)
         renewals = 1
         while True:
             self._check_open()
-            metadata = self._show(patience)
+            metadata = (*self._show(patience), *_about(study_uid))
             try:
                 answer = method(request, timeout=hold + ATTEMPT_SECONDS, metadata=metadata)
                 self._reached = True
@@ -150,29 +159,33 @@ class Transport:
         next_request: Callable[[], Request],
         *,
         until: float = math.inf,
+        study_uid: str = "",
     ) -> Iterator[Answer]:
         """Yield the messages of a stream. If it breaks, open it again with the next request.
 
-        It ends when the service ends the stream. `until` is a time of time.monotonic().
+        It ends when the service ends the stream. `until` and `study_uid` are as in `call`.
 
         Raises:
             TrimtabError: as in `call`.
             Timeout: the stream was still open at `until`.
         """
-        patience = Patience(self._retry_seconds, until)
+        patience = Patience(self.retry_seconds, until)
         renewals = 1
         while True:
             self._check_open()
             left = until - time.monotonic()
             timeout = None if left == math.inf else left
-            messages = method(next_request(), timeout=timeout, metadata=self._show(patience))
+            metadata = (*self._show(patience), *_about(study_uid))
+            messages = method(next_request(), timeout=timeout, metadata=metadata)
             try:
                 for message in messages:
-                    patience = Patience(self._retry_seconds, until)
+                    patience = Patience(self.retry_seconds, until)
                     renewals = 1
                     self._reached = True
                     yield message
                 return
+            except Renewed:
+                continue
             except grpc.RpcError as error:
                 if time.monotonic() >= until:
                     raise errors.Timeout("watch_timeout", "The time limit for watching is over.") from None
@@ -199,7 +212,7 @@ class Transport:
         failure = self._insecure(text) or _failure(status, text, detail)
         # A service that has answered before may be restarting.
         hopeless = isinstance(failure, errors.Insecure) and not self._reached
-        if self._closed or hopeless or not retries.worth_it(status, text, failure.retryable):
+        if self.closed or hopeless or not retries.worth_it(status, text, failure.retryable):
             raise failure from None  # gRPC's own error repeats this at great length
         wait = failure.data.get("retry_after_seconds")
         if isinstance(wait, int | float):
@@ -212,7 +225,7 @@ class Transport:
                 logger.warning(
                     "the service does not answer, trying again",
                     address=self.address,
-                    seconds=self._retry_seconds,
+                    seconds=self.retry_seconds,
                     error=text,
                 )
             return
@@ -221,7 +234,7 @@ class Transport:
         raise type(failure)(
             failure.code,
             f"The service at {self.address} did not answer for {patience.elapsed:.0f} s ({failure.message}):"
-            " check that it is running and that this is its gRPC address"
+            " check that it is running and that this is its gRPC address (url, TRIMTAB_URL or trimtab login sets it)"
             + ("." if self.address.secure else f". If it uses TLS, use grpcs://{self.address.target}."),
             retryable=True,
             data=failure.data,
@@ -236,8 +249,9 @@ class Transport:
         return None
 
     def _check_open(self) -> None:
-        if self._closed:
-            raise errors.Unavailable("client_closed", "This client is closed. Create a new one.")
+        if self._refusal is not None:
+            raise self._refusal
+        self._channel.check_open()
 
 
 class Patience:
@@ -265,6 +279,10 @@ class Patience:
         time.sleep(max(least, min(retries.pause(self.attempts), end - now)))
         self.attempts += 1
         return True
+
+
+def _about(study_uid: str) -> tuple[tuple[str, str], ...]:
+    return ((STUDY_UID_KEY, study_uid),) if study_uid else ()
 
 
 def _refuses_caller(error: grpc.RpcError) -> bool:

@@ -5,6 +5,7 @@ from trimtab._internal.messages.fields import from_message
 from trimtab._internal.messages.values import to_float, to_int32
 from trimtab.errors import InvalidInput
 from trimtab.records import (
+    Audience,
     Considered,
     Feedback,
     Job,
@@ -51,6 +52,7 @@ def from_record(message: pb.Record) -> Record:
         job=from_message(Job, message.job),
         state=RecordState(pb.RecordState.Name(message.state).removeprefix("RECORD_STATE_")),
         feedback=_from_feedback(message.feedback) if message.HasField("feedback") else None,
+        audience=Audience.USER if message.audience == pb.AUDIENCE_USER else Audience.EVERYBODY,
     )
 
 
@@ -92,6 +94,7 @@ def _from_feedback(message: pb.Feedback) -> Feedback:
         message,
         applied=message.applied_jobs,
         control=message.control_jobs,
+        unconfirmed=message.unconfirmed_jobs,
         low=message.change_low if known else None,
         high=message.change_high if known else None,
     )

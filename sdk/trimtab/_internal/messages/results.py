@@ -13,6 +13,7 @@ from trimtab.method import (
     ParameterEffect,
     ParetoMember,
     ParetoVerdict,
+    PenaltyAdvice,
     Recommendation,
     SmallestConfiguration,
     Verdict,
@@ -39,6 +40,11 @@ def from_pareto_verdict(message: pb.ParetoVerdict) -> ParetoVerdict:
         for one in message.members
     )
     return from_message(ParetoVerdict, message, level=_level(message.level), members=members)
+
+
+def from_penalties(message: pb.PenaltyAdvice) -> PenaltyAdvice:
+    """Return the advice to users of penalties."""
+    return from_message(PenaltyAdvice, message, trials=tuple(message.trials))
 
 
 def _level(number: pb.VerdictLevel.ValueType) -> VerdictLevel:

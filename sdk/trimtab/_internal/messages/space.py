@@ -26,7 +26,9 @@ def to_parameter(field: str, parameter: Parameter) -> pb.Parameter:
         raise InvalidInput.of(f"{field}.name", parameter.name, "a string")
     if not isinstance(parameter.unit, str):
         raise InvalidInput.of(f"{field}.unit", parameter.unit, "a string")
-    message = pb.Parameter(name=parameter.name, unit=parameter.unit)
+    if not isinstance(parameter.optional, bool):
+        raise InvalidInput.of(f"{field}.optional", parameter.optional, "True or False")
+    message = pb.Parameter(name=parameter.name, unit=parameter.unit, optional=parameter.optional)
     match parameter:
         case Float():
             _fill_range(message.float, field, parameter, to_float)
@@ -62,25 +64,27 @@ def _fill_range(message: Any, field: str, parameter: Float | Int, convert: Calla
 
 def from_parameter(message: pb.Parameter) -> Parameter:
     """Return a parameter as the user would write it."""
-    name, unit, when = message.name, message.unit, None
+    name, unit, optional, when = message.name, message.unit, message.optional, None
     if message.HasField("condition"):
         when = (message.condition.parent, tuple(from_value(value) for value in message.condition.values))
     default = from_value(message.default) if message.HasField("default") else None
     match message.WhichOneof("kind"):
         case "float":
             real = None if default is None else float(default)
-            return from_message(Float, message.float, name=name, default=real, when=when, unit=unit)
+            return from_message(Float, message.float, name=name, default=real, when=when, unit=unit, optional=optional)
         case "integer":
             whole = None if default is None else int(default)
-            return from_message(Int, message.integer, name=name, default=whole, when=when, unit=unit)
+            return from_message(Int, message.integer, name=name, default=whole, when=when, unit=unit, optional=optional)
         case "ordinal":
             values = [from_value(value) for value in message.ordinal.values]
-            return Ordinal(name, values, default=default, when=when, unit=unit)
+            return Ordinal(name, values, default=default, when=when, unit=unit, optional=optional)
         case "categorical":
             values = [from_value(value) for value in message.categorical.values]
-            return Categorical(name, values, default=default, when=when, unit=unit)
+            return Categorical(name, values, default=default, when=when, unit=unit, optional=optional)
         case _:
-            return Bool(name, default=None if default is None else bool(default), when=when, unit=unit)
+            return Bool(
+                name, default=None if default is None else bool(default), when=when, unit=unit, optional=optional
+            )
 
 
 def to_range(field: str, given: object) -> pb.Range:

@@ -21,11 +21,18 @@ def from_status(message: pb.Study) -> StudyStatus:
         state=_STATES_BACK[message.state],
         reason=message.state_reason,
         algorithm_choice=choice,
+        space_size=int(message.space_size) if message.space_size else None,
+        feasible_size=int(message.feasible_size) if message.feasible_size else None,
         started_from=tuple(from_message(StartedFrom, one) for one in message.started_from),
         space_edits=tuple(
             from_message(SpaceEdit, one, trials=from_earlier_trials(one.trials)) for one in message.space_edits
         ),
     )
+
+
+def from_study_state(number: int) -> StudyState:
+    """Return the state of a study."""
+    return _STATES_BACK[number]  # type: ignore[index]
 
 
 def from_earlier_trials(message: pb.EarlierTrials) -> EarlierTrials:

@@ -25,6 +25,11 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
     )
 
 
+def from_trial_state(number: int) -> TrialState:
+    """Return the state of a trial."""
+    return _STATES_BACK[number]  # type: ignore[index]
+
+
 def from_note(message: pb.Note) -> Note:
     """Return a note."""
     return from_message(Note, message, trial=message.trial or None)

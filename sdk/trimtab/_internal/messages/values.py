@@ -1,5 +1,6 @@
 """Conversion between values in messages and plain Python."""
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from trimtab.space import Parameter, Params, Scalar, cast
 
 State = TypeVar("State", bound=StrEnum)
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+# The service takes no larger values of metrics: they are no measurements of a system.
+LARGEST_METRIC = 1e100
 # The longest time that a Duration message can hold: about 10,000 years.
 _LONGEST_SECONDS = 315_576_000_000
 
@@ -79,8 +82,29 @@ def from_params(space: Sequence[Parameter], message: Mapping[str, pb.Value]) -> 
 
 
 def to_metrics(values: Mapping[str, object]) -> dict[str, float]:
-    """Return metric values as floats. The service checks that they are finite and complete."""
-    return {name: to_float(f"metrics.{name}", value) for name, value in values.items()}
+    """Return metric values as floats. The service checks that they are finite and complete.
+
+    Raises InvalidInput for a finite value beyond LARGEST_METRIC.
+    """
+    metrics = {name: to_float(f"metrics.{name}", value) for name, value in values.items()}
+    for name, value in metrics.items():
+        if math.isfinite(value) and not is_measurement(value):
+            allowed = (
+                f"a number from {-LARGEST_METRIC:g} to {LARGEST_METRIC:g}, or `infeasible` for a configuration that"
+                " does not work"
+            )
+            raise InvalidInput.of(f"metrics.{name}", value, allowed, code="metric_too_large")
+    return metrics
+
+
+def is_measurement(value: float) -> bool:
+    """Return whether the service takes the value of a metric: it is finite, and not larger than LARGEST_METRIC."""
+    return abs(value) <= LARGEST_METRIC
+
+
+def infinite_beyond(value: float) -> float:
+    """Return the value, or infinity in place of a number that is too large for a measurement."""
+    return value if is_measurement(value) or not math.isfinite(value) else math.copysign(math.inf, value)
 
 
 def to_float(field: str, value: object) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trimtab._gen import tuning_pb2 as pb
-from trimtab._internal.connection import retries
+from trimtab._internal.connection import forks, retries
+from trimtab._internal.connection.client_id import ClientId
 from trimtab._internal.connection.transport import Transport
 from trimtab._internal.logger import Logger
 from trimtab._internal.messages.values import to_duration
@@ -39,7 +40,7 @@ class Answer:
 
 
 class HeldTrials:
-    """The trials that one client_id holds in one study. Thread-safe.
+    """The trials that one client_id holds in one study. Thread-safe. A forked child holds none of its parent's.
 
     Each ask lists the ACTIVE trials that the client holds. The service first returns the client's other ACTIVE trials,
     because after a crash the client no longer knows them, and only then suggests new ones. Two asks therefore must not
@@ -53,7 +54,8 @@ class HeldTrials:
         self,
         transport: Transport,
         study: str,
-        client_id: str,
+        study_uid: str,
+        client_id: ClientId,
         held: Iterable[int] = (),
         lease: float | None = LEASE_SECONDS,
     ) -> None:
@@ -64,6 +66,7 @@ class HeldTrials:
         self.client_id = client_id
         self._transport = transport
         self._study = study
+        self._study_uid = study_uid
         self._asking = threading.Lock()
         self._guard = threading.Lock()
         self._held: set[int] = set()
@@ -72,6 +75,16 @@ class HeldTrials:
         self._renewing = False
         self._changed = threading.Condition(self._guard)
         self._keep(list(held), lease)
+        forks.follow(self)
+
+    def after_fork(self) -> None:
+        """Begin without trials and without the thread that renews leases."""
+        self._asking = threading.Lock()
+        self._guard = threading.Lock()
+        self._changed = threading.Condition(self._guard)
+        self._held.clear()
+        self._leases.clear()
+        self._renewing = False
 
     def ask(
         self,
@@ -138,23 +151,31 @@ class HeldTrials:
                 continue
             kept = self._renewed(numbers, lease)
             with self._guard:
+                if kept is None:
+                    self._leases.clear()
+                    continue
+                # Another process has told their results, or has been given them.
                 for number in set(numbers).difference(kept):
                     self._leases.pop(number, None)
+                    self._held.discard(number)
 
-    def _renewed(self, numbers: list[int], lease: float) -> Iterable[int]:
-        """Renew leases and return the trials that the client still has."""
+    def _renewed(self, numbers: list[int], lease: float) -> Iterable[int] | None:
+        """Renew leases and return the trials that the client still has; None: they cannot be renewed any more."""
         request = pb.RenewTrialsRequest(
-            study=self._study, client_id=self.client_id, trials=numbers, lease=to_duration("lease", lease)
+            study=self._study, client_id=str(self.client_id), trials=numbers, lease=to_duration("lease", lease)
         )
         until = time.monotonic() + lease / RENEWALS_PER_LEASE
         try:
-            return self._transport.call(self._transport.stub.RenewTrials, request, until=until).trials
+            answer = self._transport.call(
+                self._transport.stub.RenewTrials, request, until=until, study_uid=self._study_uid
+            )
         except TrimtabError as error:
             if error.retryable:
                 return numbers
             # An older service has no such call; or the study was deleted, or the client closed.
             logger.debug("the leases are not renewed any more", study=self._study, error=error)
-            return []
+            return None
+        return answer.trials
 
     def _request(
         self,
@@ -170,7 +191,7 @@ class HeldTrials:
         request = pb.SuggestTrialsRequest(
             study=self._study,
             count=count,
-            client_id=self.client_id,
+            client_id=str(self.client_id),
             held_trials=held,
             fixed=fixed,
             wait=to_duration("wait", hold),
@@ -179,7 +200,9 @@ class HeldTrials:
             context=context,
             schedule_context=context is None,
         )
-        return self._transport.call(self._transport.stub.SuggestTrials, request, hold=hold, until=end)
+        return self._transport.call(
+            self._transport.stub.SuggestTrials, request, hold=hold, until=end, study_uid=self._study_uid
+        )
 
     def _finished(self, operation: pb.Operation, end: float, timeout: float | None) -> pb.Operation:
         early = 0

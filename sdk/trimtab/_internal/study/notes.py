@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.messages.trials import from_note
 from trimtab._internal.messages.values import to_value
-from trimtab._internal.study.handle import StudyHandle, number_of
+from trimtab._internal.study.handle import StudyHandle
 from trimtab.trial import Note, Trial
 
 
@@ -19,7 +19,7 @@ def change(
     """Change the note of a trial, or without a trial of the study, and return it."""
     request = pb.ChangeNoteRequest(
         study=study.name,
-        trial=0 if trial is None else number_of(trial),
+        trial=0 if trial is None else study.number_of(trial),
         text=text,
         tags=None if tags is None else pb.Tags(tags=tags),
         set_attributes={

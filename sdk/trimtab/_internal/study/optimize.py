@@ -1,21 +1,24 @@
 """The loop of `Study.optimize`: ask, run the user's function, tell."""
 
 import logging
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Protocol, TypeAlias
 
 from trimtab._internal.logger import Logger
+from trimtab._internal.messages.values import to_float, to_int
 from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, TrimtabError
 from trimtab.progress import Progress
 from trimtab.space import Params
-from trimtab.spec import StudySpec, StudyStatus
+from trimtab.spec import StudySpec, StudyState, StudyStatus
 from trimtab.trial import Metrics, Trial
 
 logger = Logger("trimtab")
@@ -24,6 +27,9 @@ logger = Logger("trimtab")
 FAILURES_IN_A_ROW = 10
 INTERRUPTED = "interrupted by the user"
 RESULTS_AWAITED = "results_awaited"
+NOT_ACTIVE = "study_not_active"
+# How long a paused study is left alone before the next ask.
+PAUSED_SECONDS = 2.0
 # Seconds between asks of a study whose time is over and whose final check is about to begin.
 OVERDUE_PAUSES = (0.5, 1.0, 2.0, 4.0)
 # How long a second Ctrl-C waits for an ask in progress. Otherwise its trials would stay open.
@@ -88,10 +94,11 @@ class Run:
         catch: tuple[type[Exception], ...],
         callbacks: Sequence[Callable[[Trial], None]],
     ) -> None:
-        if parallel < 1:
-            raise InvalidInput.of("parallel", parallel, "a whole number of at least 1")
-        if n_trials is not None and n_trials < 0:
-            raise InvalidInput.of("n_trials", n_trials, "a whole number of at least 0, or None")
+        parallel = _whole("parallel", parallel, 1)
+        if n_trials is not None:
+            n_trials = _whole("n_trials", n_trials, 0)
+        if timeout is not None and not to_float("timeout", timeout) >= 0:
+            raise InvalidInput.of("timeout", timeout, "a number of seconds of at least 0, or None")
         self._study = study
         self._fn = fn
         self._left = n_trials
@@ -104,6 +111,7 @@ class Run:
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._asking = False
         self._no_more = False
+        self._told_pause = False
         # The final check has nothing to measure before one of the running trials has a result.
         self._awaiting = False
         # Whether a result was reported after the current ask was sent. That ask may not have seen it.
@@ -114,6 +122,7 @@ class Run:
         self._failures = 0
         self._error: BaseException | None = None
         self._inside_fn = False
+        self._process = os.getpid()
 
     def run(self) -> None:
         """Run until the work is done; raise the error that ended it early."""
@@ -123,7 +132,8 @@ class Run:
                     self._direct()
             finally:
                 # Trials are left only after a second Ctrl-C or an exception from the user's own signal handler.
-                self._abandon()
+                if not self._is_forked():
+                    self._abandon()
         if self._failures > 1:
             logger.warning("trials failed in this run", study=self._study.name, failed=self._failures)
         if self._error is not None:
@@ -157,8 +167,7 @@ class Run:
     # --- asking
 
     def _ask(self) -> None:
-        if self._end is not None and time.monotonic() >= self._end:
-            self._no_more = True
+        self._no_more = self._is_over()
         count = self._parallel - len(self._running)
         if self._left is not None:
             count = min(count, self._left)
@@ -175,13 +184,32 @@ class Run:
     def _ask_once_more(self, count: int) -> list[Trial]:
         for pause in OVERDUE_PAUSES:
             try:
-                return self._study.ask(count, fixed=self._fixed, schedule_context=True)
+                return self._ask_after_pauses(count)
             except Conflict as conflict:
                 # No trial is running: the service is about to end the search.
                 if conflict.code != RESULTS_AWAITED or conflict.data.get("open") != 0:
                     raise
             time.sleep(pause)
-        return self._study.ask(count, fixed=self._fixed, schedule_context=True)
+        return self._ask_after_pauses(count)
+
+    def _ask_after_pauses(self, count: int) -> list[Trial]:
+        """Ask, and wait while the study is paused. Return no trials if the run is to end meanwhile."""
+        while not self._is_over():
+            try:
+                return self._study.ask(count, fixed=self._fixed, schedule_context=True)
+            except Conflict as conflict:
+                if conflict.code != NOT_ACTIVE or self._study.refresh().state is not StudyState.PAUSED:
+                    raise
+            if not self._told_pause:
+                self._told_pause = True
+                logger.warning("the study is paused, no trial starts until it is resumed", study=self._study.name)
+            end = time.monotonic() + PAUSED_SECONDS
+            while time.monotonic() < end and not self._is_over():
+                time.sleep(0.1)
+        return []
+
+    def _is_over(self) -> bool:
+        return self._no_more or (self._end is not None and time.monotonic() >= self._end)
 
     def _take_trials(self, trials: list[Trial], error: BaseException | None) -> None:
         self._asking = False
@@ -220,7 +248,15 @@ class Run:
             self._evaluate(trial)
         else:
             name = f"trimtab-trial-{trial.number}"
-            threading.Thread(target=self._evaluate, args=(trial,), name=name, daemon=True).start()
+            threading.Thread(target=self._evaluate_in_thread, args=(trial,), name=name, daemon=True).start()
+
+    def _evaluate_in_thread(self, trial: Trial) -> None:
+        try:
+            self._evaluate(trial)
+        except BaseException as error:
+            if self._is_forked():
+                _end_child(error)
+            raise
 
     def _evaluate(self, trial: Trial) -> None:
         """Run the function and tell the service its result."""
@@ -235,8 +271,12 @@ class Run:
                     "trial is infeasible", study=self._study.name, trial=trial.number, reason=reported.reason
                 )
         except Infeasible as reason:
+            if self._is_forked():
+                raise
             reported = self._settle(trial, infeasible=str(reason) or "infeasible")
-        except BaseException as failure:  # noqa: BLE001 - its trial must not stay open
+        except BaseException as failure:  # its trial must not stay open
+            if self._is_forked():
+                raise
             error = failure
             reported = self._settle(trial, failed=_reason(failure))
         self._events.put(_Finished(trial, reported, error))
@@ -248,9 +288,19 @@ class Run:
             metrics: object = self._fn(dict(trial.params))
         finally:
             self._inside_fn = False
+        if self._is_forked():
+            raise Conflict(
+                "forked_in_function",
+                f"The function was forked during trial {trial.number}, and has returned in the child, too. The parent"
+                " reports its result: end the child with os._exit.",
+            )
         if metrics is None:
             raise InvalidInput.of("the function's result", metrics, "a number, or a dict of metrics")
         return metrics  # type: ignore[return-value]  # tell checks it
+
+    def _is_forked(self) -> bool:
+        """Return whether this is a child that the function has forked. The trials are its parent's."""
+        return os.getpid() != self._process
 
     def _settle(
         self,
@@ -267,7 +317,10 @@ class Run:
         """
         try:
             return self._study.tell(trial, metrics, infeasible=infeasible, failed=failed)
-        except InvalidInput:
+        except InvalidInput as error:
+            if error.code == "metric_too_large":
+                # The function says "bad" with a large number, as with an infinite one.
+                return self._settle(trial, infeasible=str(error))
             if metrics is not None:
                 raise
         except Conflict as conflict:
@@ -349,6 +402,35 @@ class Run:
                 self._asking = False
                 for trial in event.trials:
                     self._settle(trial, failed=INTERRUPTED)
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    """Return a whole number of at least `least`. Raises InvalidInput, also for True."""
+    try:
+        number = -1 if isinstance(value, bool) else to_int(name, value)
+    except InvalidInput:
+        number = -1
+    if number < least:
+        raise InvalidInput.of(name, value, f"a whole number of at least {least}")
+    return number
+
+
+def _end_child(error: BaseException) -> None:
+    """End the process as an uncaught exception of its main thread does.
+
+    This is a child that a thread has forked, so it has no other thread. If the thread just ended, the process would run
+    the exit handlers of C, in which gRPC waits for its threads for ever.
+    """
+    code = error.code if isinstance(error, SystemExit) else 1
+    if not isinstance(error, SystemExit):
+        sys.excepthook(type(error), error, error.__traceback__)
+    elif code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(0 if code is None else int(code) & 0xFF)
 
 
 def _reason(error: BaseException) -> str:

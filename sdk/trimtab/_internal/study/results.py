@@ -1,21 +1,25 @@
 """Calls about the results of a study: recommendation, verdicts, the table of contexts, prospects."""
 
+import json
 from collections.abc import Mapping
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic, sleep
 
 from trimtab._gen import tuning_pb2 as pb
+from trimtab._internal.connection.forks import Guard
 from trimtab._internal.logger import Logger
 from trimtab._internal.messages.results import (
     from_context_table,
     from_pareto_verdict,
+    from_penalties,
     from_recommendation,
     from_verdict,
 )
 from trimtab._internal.study.handle import StudyHandle
 from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Conflict, NotFound, Timeout, TrimtabError
-from trimtab.method import ParetoVerdict, Recommendation, Verdict
+from trimtab.insight import Insight, insight_from_json
+from trimtab.method import ParetoVerdict, PenaltyAdvice, Recommendation, Verdict
 from trimtab.trial import Trial
 
 logger = Logger("trimtab")
@@ -34,6 +38,12 @@ def pareto_verdict(study: StudyHandle) -> ParetoVerdict | None:
     """Return the verdict on a study with several objectives; None before its final check is over."""
     answer = _best(study)
     return from_pareto_verdict(answer.pareto_verdict) if answer.HasField("pareto_verdict") else None
+
+
+def penalties(study: StudyHandle) -> PenaltyAdvice | None:
+    """Return how to report configurations that do not work; None if no value looks like a penalty."""
+    answer = _best(study)
+    return from_penalties(answer.penalties) if answer.HasField("penalties") else None
 
 
 def recommendation(study: StudyHandle) -> Recommendation | None:
@@ -67,6 +77,11 @@ def best_trial(study: StudyHandle) -> Trial:
     return best[0]
 
 
+def advice(study: StudyHandle) -> str:
+    """Return what to look at if all configurations gave the same result; "" for other studies."""
+    return str(_best(study).advice)
+
+
 def context_table(study: StudyHandle) -> ContextTable:
     """Return the recommendations by context."""
     return from_context_table(study.name, _best(study))
@@ -79,7 +94,7 @@ class KeptTable:
         self._study = study
         self._table: ContextTable | None = None
         self._read_at = 0.0
-        self._guard = Lock()
+        self._guard = Guard()
 
     def lookup(self, context: Mapping[str, object], max_age: float) -> ContextRow:
         """Return the row of a context. A thread reads a table again that is older than `max_age` seconds."""
@@ -114,6 +129,22 @@ def prospects(study: StudyHandle, timeout: float) -> dict[float, float]:
     if answer.error:
         raise TrimtabError("prospects_failed", f"The prospects cannot be computed: {answer.error}")
     return {one.gain: one.probability for one in answer.prospects}
+
+
+def insight(study: StudyHandle, timeout: float) -> Insight | None:
+    """Wait for the insight, and return it; None if there are too few results."""
+    end = monotonic() + timeout
+    while True:
+        answer = study.call(study.stub.GetInsight, pb.GetInsightRequest(study=study.name))
+        if not answer.computing:
+            break
+        if monotonic() > end:
+            raise Timeout("insight_not_computed", f"No worker has computed the insight in {timeout:g} s.")
+        sleep(_POLL_SECONDS)
+    if answer.error:
+        raise TrimtabError("insight_failed", f"The insight cannot be computed: {answer.error}")
+    data = json.loads(answer.json) if answer.json else None
+    return None if data is None or not data["objectives"] else insight_from_json(answer.finished, data)
 
 
 def _best(study: StudyHandle) -> pb.GetBestTrialsResponse:

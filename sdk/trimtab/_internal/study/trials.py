@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from trimtab._gen import tuning_pb2 as pb
 from trimtab._internal.messages.trials import to_trial_states
 from trimtab._internal.messages.values import to_duration, to_float, to_int, to_params
-from trimtab._internal.study.handle import StudyHandle, number_of
+from trimtab._internal.study.handle import StudyHandle
 from trimtab.errors import InvalidInput
-from trimtab.trial import Metrics, Trial, TrialState
+from trimtab.trial import Measurement, Metrics, Trial, TrialState
 
 PAGE_SIZE = 1000
 
@@ -39,15 +39,13 @@ def tell(
     study: StudyHandle, trial: Trial | int, metrics: Metrics | None, infeasible: str | None, failed: str | None
 ) -> Trial:
     """End a trial with its result, and return it."""
-    _check_one_result("tell", metrics, infeasible, failed)
-    number = number_of(trial)
+    _check_one_result("tell", metrics, infeasible=infeasible, failed=failed)
+    number = study.number_of(trial)
     if metrics is not None:
         complete = pb.CompleteTrialRequest(study=study.name, trial=number, metrics=study.to_metrics(metrics))
         answer = study.call(study.stub.CompleteTrial, complete)
     else:
-        reason = failed if infeasible is None else infeasible
-        if not isinstance(reason, str):
-            raise InvalidInput.of("reason", reason, "a string that gives the reason")
+        reason = _to_reason(failed if infeasible is None else infeasible)
         fail = pb.FailTrialRequest(study=study.name, trial=number, infeasible=infeasible is not None, reason=reason)
         answer = study.call(study.stub.FailTrial, fail)
     study.held.release(number)
@@ -57,7 +55,7 @@ def tell(
 def tell_many(study: StudyHandle, results: Iterable[tuple[Trial | int, Metrics]]) -> list[Trial]:
     """End several trials with their metrics in one call, and return them."""
     told = [
-        pb.CompleteTrialsRequest.Result(trial=number_of(trial), metrics=study.to_metrics(metrics))
+        pb.CompleteTrialsRequest.Result(trial=study.number_of(trial), metrics=study.to_metrics(metrics))
         for trial, metrics in results
     ]
     answer = study.call(study.stub.CompleteTrials, pb.CompleteTrialsRequest(study=study.name, results=told))
@@ -68,19 +66,25 @@ def tell_many(study: StudyHandle, results: Iterable[tuple[Trial | int, Metrics]]
 
 def report(study: StudyHandle, trial: Trial | int, step: int, metrics: Metrics, elapsed: float | None) -> Trial:
     """Report the metrics of a running trial at a step, and return the trial."""
-    measurement = pb.Measurement(step=to_int("step", step), metrics=study.to_metrics(metrics))
-    if elapsed is not None:
-        measurement.elapsed.CopyFrom(to_duration("elapsed", elapsed))
-    request = pb.ReportMeasurementRequest(study=study.name, trial=number_of(trial), measurement=measurement)
+    measurement = _to_measurement(study, step, metrics, elapsed)
+    request = pb.ReportMeasurementRequest(study=study.name, trial=study.number_of(trial), measurement=measurement)
     reported = study.to_trial(study.call(study.stub.ReportMeasurement, request))
     if reported.state.finished:
         study.held.release(reported.number)
     return reported
 
 
+def replace_params(study: StudyHandle, trial: Trial | int, params: Mapping[str, object]) -> Trial:
+    """Replace the configuration of a running trial, and return the trial."""
+    request = pb.ReplaceParamsRequest(
+        study=study.name, trial=study.number_of(trial), params=to_params("params", study.spec.space, params)
+    )
+    return study.to_trial(study.call(study.stub.ReplaceParams, request))
+
+
 def stop(study: StudyHandle, trial: Trial | int, reason: str) -> Trial:
     """Stop a running trial, and return it."""
-    number = number_of(trial)
+    number = study.number_of(trial)
     stopped = study.call(study.stub.StopTrial, pb.StopTrialRequest(study=study.name, trial=number, reason=reason))
     study.held.release(number)
     return study.to_trial(stopped)
@@ -92,10 +96,12 @@ def add(
     metrics: Metrics | None,
     infeasible: str | None,
     failed: str | None,
+    pruned: str | None,
+    measurements: Iterable[Measurement],
     request_id: str | None,
 ) -> Trial:
     """Add a configuration that the caller has run, and return it as a trial."""
-    _check_one_result("add_trial", metrics, infeasible, failed)
+    _check_one_result("add_trial", metrics, infeasible=infeasible, failed=failed, pruned=pruned)
     request = pb.AddTrialRequest(
         study=study.name,
         params=to_params("params", study.spec.space, params),
@@ -103,9 +109,15 @@ def add(
     )
     if metrics is not None:
         request.metrics.update(study.to_metrics(metrics))
-    else:
-        request.state = pb.TRIAL_STATE_FAILED if infeasible is None else pb.TRIAL_STATE_INFEASIBLE
-        request.reason = (failed if infeasible is None else infeasible) or ""
+    for given, state in (
+        (infeasible, pb.TRIAL_STATE_INFEASIBLE),
+        (failed, pb.TRIAL_STATE_FAILED),
+        (pruned, pb.TRIAL_STATE_PRUNED),
+    ):
+        if given is not None:
+            request.state, request.reason = state, _to_reason(given)
+    for one in sorted(measurements, key=lambda one: one.step):
+        request.measurements.append(_to_measurement(study, one.step, one.metrics, one.elapsed))
     return study.to_trial(study.call(study.stub.AddTrial, request))
 
 
@@ -134,12 +146,24 @@ def read_all(study: StudyHandle, states: Sequence[TrialState | str]) -> list[Tri
 
 def read(study: StudyHandle, number: int) -> Trial:
     """Return one trial with its measurements and the end of its log."""
-    request = pb.GetTrialRequest(study=study.name, trial=number_of(number))
+    request = pb.GetTrialRequest(study=study.name, trial=study.number_of(number))
     return study.to_trial(study.call(study.stub.GetTrial, request))
 
 
-def _check_one_result(method: str, *results: object) -> None:
-    if sum(item is not None for item in results) != 1:
-        raise InvalidInput(
-            "invalid_argument", f"{method} takes exactly one of metrics, infeasible=REASON and failed=REASON."
-        )
+def _check_one_result(method: str, metrics: object, **reasons: object) -> None:
+    if sum(item is not None for item in (metrics, *reasons.values())) != 1:
+        *names, last = ["metrics", *(f"{name}=REASON" for name in reasons)]
+        raise InvalidInput("invalid_argument", f"{method} takes exactly one of {', '.join(names)} and {last}.")
+
+
+def _to_reason(reason: object) -> str:
+    if not isinstance(reason, str):
+        raise InvalidInput.of("reason", reason, "a string that gives the reason")
+    return reason
+
+
+def _to_measurement(study: StudyHandle, step: int, metrics: Metrics, elapsed: float | None) -> pb.Measurement:
+    measurement = pb.Measurement(step=to_int("step", step), metrics=study.to_metrics(metrics))
+    if elapsed is not None:
+        measurement.elapsed.CopyFrom(to_duration("elapsed", elapsed))
+    return measurement

@@ -18,7 +18,7 @@ def watch(study: StudyHandle, timeout: float | None) -> Iterator[tuple[StudyStat
         return pb.WatchStudyRequest(study=study.name, from_revision=seen)
 
     until = float("inf") if timeout is None else monotonic() + timeout
-    for event in study.transport.stream(study.stub.WatchStudy, next_request, until=until):
+    for event in study.transport.stream(study.stub.WatchStudy, next_request, until=until, study_uid=study.uid):
         seen = event.study.revision
         study.keep(event.study)
         status = from_status(event.study)

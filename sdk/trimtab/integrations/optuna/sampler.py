@@ -2,7 +2,6 @@
 
 import copy
 import secrets
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +11,11 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
+from trimtab._internal.connection.forks import Guard
 from trimtab.client import Client
 from trimtab.errors import JsonValue, NotFound
 from trimtab.integrations.foreign_names import study_name
-from trimtab.integrations.optuna.link import Link
+from trimtab.integrations.optuna.link import Link, failure_of
 from trimtab.study import Study
 
 ConstraintsFunc = Callable[[FrozenTrial], Sequence[float]]
@@ -64,8 +64,16 @@ class TrimtabSampler(BaseSampler):
         }
         self._constraints_func = constraints_func
         self._independent = independent_sampler or RandomSampler(seed=seed)
-        self._guard = threading.RLock()
+        self._guard = Guard()
         self._links: dict[str, Link] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_guard", "_links")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._guard = Guard()
+        self._links = {}
 
     def trimtab_study(self, study: optuna.Study) -> Study:
         """Return the Trimtab study of an Optuna study, for its verdict and its page in the console.
@@ -88,7 +96,14 @@ class TrimtabSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        return self._link(study).ask(trial, search_space) if search_space else {}
+        if not search_space:
+            return {}
+        found = self._link(study).ask(trial, search_space)
+        # Without a suggestion, as in an exhausted space, all values are independent.
+        return found or {
+            name: self._independent.sample_independent(study, trial, name, distribution)
+            for name, distribution in search_space.items()
+        }
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -104,7 +119,7 @@ class TrimtabSampler(BaseSampler):
         ended = copy.deepcopy(study._storage.get_trial(trial._trial_id))
         ended.state = state
         ended.values = None if values is None else list(values)
-        self._link(study).tell(ended)
+        self._link(study).tell(ended, failure_of() if state is TrialState.FAIL else "")
 
     def reseed_rng(self) -> None:
         self._independent.reseed_rng()

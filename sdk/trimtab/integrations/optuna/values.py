@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 
+from trimtab._internal.messages.values import LARGEST_METRIC, is_measurement
 from trimtab.integrations.foreign_names import metric_name, parameter_name
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Parameter, Scalar
@@ -15,26 +16,18 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-# The service takes finite numbers. No constraint is this far from its bound.
-_FAR = 1e300
 
-
-def to_parameter(name: str, distribution: BaseDistribution, default: Any) -> Parameter | None:
-    """Return the parameter of a distribution with the default `default`; None if it has only one value."""
-    if distribution.single():
-        return None
-    own, value = parameter_name(name), encode(distribution, default)
+def to_parameter(name: str, distribution: BaseDistribution) -> Parameter:
+    """Return the parameter of a distribution, without a default."""
+    own = parameter_name(name)
     if isinstance(distribution, FloatDistribution):
-        low, high = distribution.low, distribution.high
-        return Float(own, low, high, log=distribution.log, step=distribution.step, default=float(value))
+        return Float(own, distribution.low, distribution.high, log=distribution.log, step=distribution.step)
     if isinstance(distribution, IntDistribution):
-        step = None if distribution.log else distribution.step
-        return Int(own, distribution.low, distribution.high, log=distribution.log, step=step, default=int(value))
+        step = None if distribution.log or distribution.single() else distribution.step
+        return Int(own, distribution.low, distribution.high, log=distribution.log, step=step)
     assert isinstance(distribution, CategoricalDistribution)
     codes = _codes(distribution)
-    if set(map(repr, codes)) == {"True", "False"}:
-        return Bool(own, default=bool(value))
-    return Categorical(own, codes, default=value)
+    return Bool(own) if set(map(repr, codes)) == {"True", "False"} else Categorical(own, codes)
 
 
 def encode(distribution: BaseDistribution, value: Any) -> Scalar:
@@ -76,7 +69,7 @@ def objectives(study: "Study") -> list[Objective]:
 def constraints(trial: "FrozenTrial") -> dict[str, float]:
     """Return the metrics of a trial's constraints. A constraint is met if its metric is 0 or less."""
     return {
-        metric_name(f"constraint_{name}"): max(-_FAR, min(float(value), _FAR))
+        metric_name(f"constraint_{name}"): max(-LARGEST_METRIC, min(float(value), LARGEST_METRIC))
         for name, value in trial.constraints.items()
     }
 
@@ -91,6 +84,6 @@ def constrained(conditions: Iterable[str]) -> list[str]:
     return [text.rpartition(" <= ")[0].strip("`") for text in conditions]
 
 
-def finite(values: Mapping[str, float]) -> bool:
-    """Return whether all values are finite."""
-    return all(map(math.isfinite, values.values()))
+def measured(values: Mapping[str, float]) -> bool:
+    """Return whether the service takes all values as measurements."""
+    return all(map(is_measurement, values.values()))

@@ -2,7 +2,6 @@
 
 import atexit
 import json
-import math
 import re
 import sys
 import uuid
@@ -15,10 +14,12 @@ from ray.tune.result import AUTO_RESULT_KEYS, DONE, TIME_TOTAL_S, TRAINING_ITERA
 from ray.tune.search import Searcher
 from ray.tune.search.variant_generator import parse_spec_vars
 
+from trimtab._internal.connection import forks
 from trimtab._internal.logger import Logger
+from trimtab._internal.messages.values import infinite_beyond, is_measurement
 from trimtab._internal.study.optimize import RESULTS_AWAITED
 from trimtab.client import Client
-from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, Timeout, TrimtabError
+from trimtab.errors import Conflict, Infeasible, InvalidInput, NotFound, OperationFailed, Timeout, TrimtabError
 from trimtab.objective import Maximize
 from trimtab.study import Study
 from trimtab.trial import TrialState
@@ -33,12 +34,25 @@ RAYS_OWN = {*AUTO_RESULT_KEYS, DONE, TRIAL_ID, "should_checkpoint", "experiment_
 Result = Mapping[str, Any]
 """The flat result of a trainable with Ray's additions. Nested names are joined by '/'."""
 
-# The studies with which this process created searches, by address and name. Ray's files hold no token, so a restored
-# search uses the connection of such a study.
-_connected: dict[tuple[str, str], Study] = {}
+# The studies with which this process created searches, by address, name and identity. Ray's files hold no token, so a
+# restored search uses the connection of such a study.
+_connected: dict[tuple[str, str, str], Study] = {}
 # The searches of this process from which Ray has received trials. A copy that Ray has only unpickled, for example in a
 # worker, is not among them.
 _at_work: set["TrimtabSearch"] = set()
+
+
+class _Forked:
+    """The searches are at work in the parent, which ends their trials. A child has none of them."""
+
+    def after_fork(self) -> None:
+        for search in _at_work:
+            search.restart()
+        _at_work.clear()
+
+
+_forked = _Forked()
+forks.follow(_forked)
 
 
 @atexit.register
@@ -98,15 +112,20 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         names = [objective.metric for objective in objectives]
         # Ray expects lists if there are several objectives.
         super().__init__(*((names[0], modes[0]) if len(names) == 1 else (names, modes)))
-        self.client_id = f"ray-{uuid.uuid4().hex}"
         self._address = study._address
         self._name = study.name
+        self._uid = study.uid
         self._fixed: dict[str, Any] = {}
+        self.restart()
+        _connected[self._address, self._name, self._uid] = study
+
+    def restart(self) -> None:
+        """Begin without trials, under a new name."""
+        self.client_id = f"ray-{uuid.uuid4().hex}"
         # The numbers of the open trials, by Ray's trial_id.
         self._open: dict[str, int] = {}
         self._study: Study | None = None
         self._forget()
-        _connected[self._address, self._name] = study
 
     def _forget(self) -> None:
         """Reset everything that `_state` does not hold."""
@@ -127,11 +146,16 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
 
         Raises:
             Unauthenticated: there is no token for the service.
+            NotFound: the study was deleted, also if another study has its name by now (`study_replaced`).
         """
         if self._study is None:
-            known = _connected.get((self._address, self._name))
+            key = (self._address, self._name, self._uid)
+            known = _connected.get(key)
             if known is None:
-                known = _connected[self._address, self._name] = Client(self._address).get_study(self._name)
+                known = Client(self._address).get_study(self._name)
+                if self._uid not in ("", known.uid):
+                    raise NotFound("study_replaced", f"Study {self._name} was deleted, and another one has its name.")
+                _connected[key] = known
             self._study = known._as_client(self.client_id, held=self._open.values())
         return self._study
 
@@ -352,14 +376,14 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         return [objective.metric for objective in self.study.objectives]
 
     def _metrics(self, result: Result) -> dict[str, float] | None:
-        """Return the finite numbers that the trainable reported; None if an objective is missing."""
-        found = {name: value for name, value in self._numbers(result).items() if math.isfinite(value)}
+        """Return the numbers that the trainable reported and the service takes; None if an objective is missing."""
+        found = {name: value for name, value in self._numbers(result).items() if is_measurement(value)}
         return found if all(metric in found for metric in self._names()) else None
 
     def _numbers(self, result: Result) -> dict[str, float]:
-        """Return all numbers that the trainable reported."""
+        """Return all numbers that the trainable reported. One that is too large for the service is infinite."""
         return {
-            name: float(value)
+            name: infinite_beyond(float(value))
             for name, value in result.items()
             if isinstance(value, Real)
             and not isinstance(value, bool)
@@ -373,6 +397,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         return {
             "address": self._address,
             "study": self._name,
+            "uid": self._uid,
             "client_id": self.client_id,
             "metric": self._metric,
             "mode": self._mode,
@@ -381,7 +406,8 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         }
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        self._address, self._name = state["address"], state["study"]
+        # Files of earlier versions do not have the identity of the study.
+        self._address, self._name, self._uid = state["address"], state["study"], state.get("uid", "")
         self.client_id, self._metric, self._mode = state["client_id"], state["metric"], state["mode"]
         self._fixed, self._open = dict(state["fixed"]), dict(state["open"])
         self._study = None

@@ -1,4 +1,7 @@
-"""The server of the endpoint. It has no encryption and no login of its own, so it listens on this machine alone."""
+"""The server of the endpoint.
+
+It has no encryption and no login of its own, so it listens on this machine alone, and answers this user alone.
+"""
 
 import ipaddress
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +38,8 @@ class Endpoint:
             raise InvalidInput.of("listen", listen, allowed)
         self._store = Store(state)
         self._server = grpc.server(ThreadPoolExecutor(THREADS), options=[("grpc.so_reuseport", 0)])
-        vizier_pb2_grpc.add_VizierServiceServicer_to_server(VizierServicer(client, self._store), self._server)
+        servicer = VizierServicer(client, self._store)
+        vizier_pb2_grpc.add_VizierServiceServicer_to_server(servicer, self._server)
         try:
             bound = self._server.add_insecure_port(listen)
         except RuntimeError:
@@ -43,6 +47,7 @@ class Endpoint:
         if bound == 0:
             raise InvalidInput.of("listen", listen, "an address that no other program listens on")
         self.address = f"{host}:{bound}"
+        servicer.port = bound
         self._server.start()
 
     def wait(self) -> None:

@@ -18,6 +18,7 @@ from trimtab._gen import vizier_pb2_grpc
 from trimtab.client import Client
 from trimtab.errors import Conflict, InvalidInput, NotFound, TrimtabError
 from trimtab.integrations.vizier import spec as specs
+from trimtab.integrations.vizier.peers import expect_own
 from trimtab.integrations.vizier.store import Kept, Store, merge
 from trimtab.spec import StudyState
 from trimtab.study import Study
@@ -51,7 +52,7 @@ TRIAL_STATES = {
 # Metadata that make Vizier's own server call an address: nobody may set them here.
 RESERVED = (":service", "PYTHIA_ENDPOINT")
 
-_STUDY = re.compile(r"owners/([^/]+)/studies/([^/]+)")
+_STUDY = specs.NAME
 _TRIAL = re.compile(r"(owners/[^/]+/studies/[^/]+)/trials/([0-9]{1,9})")
 _OWNER = re.compile(r"owners/([^/]+)")
 
@@ -64,6 +65,7 @@ def _answers(call: Call) -> Call:
     @wraps(call)
     def answered(self: "VizierServicer", request: Any, context: grpc.ServicerContext) -> Any:
         try:
+            expect_own(context.peer(), self.port)
             return call(self, request, context)
         except TrimtabError as error:
             code = next((code for kind, code in CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
@@ -73,7 +75,12 @@ def _answers(call: Call) -> Call:
 
 
 class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
-    """The methods of `vizier.VizierService` for one login at the service."""
+    """The methods of `vizier.VizierService` for one login at the service. Only processes of this user may call.
+
+    `port` is the endpoint's own.
+    """
+
+    port = 0
 
     def __init__(self, client: Client, store: Store) -> None:
         self._client = client
@@ -119,7 +126,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
     def DeleteStudy(self, request: vz.DeleteStudyRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
         study, _ = self._study(request.name)
         self._client.delete_study(study.name)
-        self._store.forget(study.name)
+        self._store.forget(_key(study))
         return empty_pb2.Empty()
 
     @_answers
@@ -142,7 +149,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         with self._turn(study.name, request.client_id):
             found = self._suggest(study, request.client_id, max(1, request.suggestion_count))
         answer = vz.SuggestTrialsResponse(
-            trials=[self._trial(known, trial, self._store.trial(study.name, trial.number)) for trial in found],
+            trials=[self._trial(known, trial, self._store.trial(_key(study), trial.number)) for trial in found],
             study_state=known.state,
         )
         packed = any_pb2.Any(
@@ -164,7 +171,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         """Return the client's active trials, then new ones."""
         if study.state != StudyState.ACTIVE:
             raise Conflict("study_not_active", f"Study {study.name} is {study.state}: it suggests no trials.")
-        kept = self._store.trials(study.name)
+        kept = self._store.trials(_key(study))
         held = [trial for trial in study.trials(["ACTIVE"]) if trial.client_id == client_id]
         own = [trial for trial in held if not (kept.get(trial.number, Kept()).stopping)]
         if len(own) >= count:
@@ -189,7 +196,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
             trial = study.add_trial(params, infeasible=given.infeasible_reason or "no reason given")
         else:
             [trial] = study.enqueue(params)
-        with self._store.changing(study.name, trial.number) as kept:
+        with self._store.changing(_key(study), trial.number) as kept:
             kept.extra.metadata.extend(one for one in given.metadata if not _is_reserved(one))
             kept.extra.measurements.extend(given.measurements)
             if given.HasField("final_measurement"):
@@ -204,7 +211,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
     @_answers
     def ListTrials(self, request: vz.ListTrialsRequest, context: grpc.ServicerContext) -> vz.ListTrialsResponse:
         study, known = self._study(request.parent)
-        kept = self._store.trials(study.name)
+        kept = self._store.trials(_key(study))
         pairs = [(trial, kept.get(trial.number, Kept())) for trial in study.trials()]
         return vz.ListTrialsResponse(trials=[self._trial(known, *pair) for pair in pairs if not pair[1].deleted])
 
@@ -213,7 +220,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         self, request: vz.ListOptimalTrialsRequest, context: grpc.ServicerContext
     ) -> vz.ListOptimalTrialsResponse:
         study, known = self._study(request.parent)
-        kept = self._store.trials(study.name)
+        kept = self._store.trials(_key(study))
         pairs = [(trial, kept.get(trial.number, Kept())) for trial in study.best_trials]
         made = [self._trial(known, *pair) for pair in pairs if not pair[1].deleted]
         return vz.ListOptimalTrialsResponse(optimal_trials=made)
@@ -240,7 +247,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
     @_answers
     def CompleteTrial(self, request: vz.CompleteTrialRequest, context: grpc.ServicerContext) -> vz.Trial:
         study, known, number = self._find(request.name)
-        trial, kept = study.trial(number), self._store.trial(study.name, number)
+        trial, kept = study.trial(number), self._store.trial(_key(study), number)
         pruned = trial.state is TrialState.PRUNED and not kept.completed
         if trial.state is not TrialState.ACTIVE and not pruned:
             raise _not_active(trial)
@@ -255,7 +262,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         elif not pruned:
             assert final is not None
             study.tell(trial, specs.metrics(final))
-        with self._store.changing(study.name, number) as changed:
+        with self._store.changing(_key(study), number) as changed:
             changed.completed = True
             if final is not None:
                 changed.extra.final_measurement.CopyFrom(final)
@@ -266,7 +273,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         study, _, number = self._find(request.name)
         if not study.trial(number).state.finished:
             study.stop_trial(number, "An OSS Vizier client has deleted the trial.")
-        with self._store.changing(study.name, number) as kept:
+        with self._store.changing(_key(study), number) as kept:
             kept.deleted = True
         return empty_pb2.Empty()
 
@@ -275,7 +282,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         self, request: vz.CheckTrialEarlyStoppingStateRequest, context: grpc.ServicerContext
     ) -> vz.CheckTrialEarlyStoppingStateResponse:
         study, _, number = self._find(request.trial_name)
-        trial, kept = study.trial(number), self._store.trial(study.name, number)
+        trial, kept = study.trial(number), self._store.trial(_key(study), number)
         if trial.state not in (TrialState.ACTIVE, TrialState.PRUNED) or kept.completed:
             raise _not_active(trial)
         return vz.CheckTrialEarlyStoppingStateResponse(should_stop=kept.stopping or trial.should_prune())
@@ -288,7 +295,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
             raise _not_active(trial)
         if trial.state is TrialState.ACTIVE:
             # The client measures it to its end and completes it, so for the service it runs.
-            with self._store.changing(study.name, number) as kept:
+            with self._store.changing(_key(study), number) as kept:
                 kept.stopping = True
         return self._read(study, known, number)
 
@@ -301,12 +308,12 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
             return vz.UpdateMetadataResponse(error_details=f"Metadata {RESERVED[1]} are not allowed here.")
         for one in request.delta:
             if not one.HasField("trial_id"):
-                known = self._store.metadata(study.name)
-                self._store.set_metadata(study.name, merge(known, [one.metadatum]))
+                known = self._store.metadata(_key(study))
+                self._store.set_metadata(_key(study), merge(known, [one.metadatum]))
                 continue
             _, _, number = self._find(f"{request.name}/trials/{one.trial_id}")
             study.trial(number)
-            with self._store.changing(study.name, number) as kept:
+            with self._store.changing(_key(study), number) as kept:
                 merged = merge(list(kept.extra.metadata), [one.metadatum])
                 del kept.extra.metadata[:]
                 kept.extra.metadata.extend(merged)
@@ -320,6 +327,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         kept = specs.described(study)
         if kept is None or kept.name != name:
             raise Conflict("study_of_others", f"Study {study.name} does not come from an OSS Vizier client.")
+        self._store.adopt(study.name, _key(study))
         return study, self._complete(study, kept)
 
     def _complete(self, study: Study, kept: vz.Study) -> vz.Study:
@@ -329,7 +337,7 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
             kept.create_time.FromDatetime(status.created_at)
         if kept.state == vz.Study.INACTIVE:
             kept.inactive_reason = status.reason
-        merged = merge(list(kept.study_spec.metadata), self._store.metadata(study.name))
+        merged = merge(list(kept.study_spec.metadata), self._store.metadata(_key(study)))
         del kept.study_spec.metadata[:]
         kept.study_spec.metadata.extend(merged)
         return kept
@@ -338,12 +346,12 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         """Return the study of a trial and its number. Raises NotFound, also for a deleted trial."""
         parent, number = _match(_TRIAL, name)
         study, known = self._study(parent)
-        if self._store.trial(study.name, int(number)).deleted:
+        if self._store.trial(_key(study), int(number)).deleted:
             raise NotFound("trial_not_found", f"Trial {number} of study {study.name} was deleted.")
         return study, known, int(number)
 
     def _read(self, study: Study, known: vz.Study, number: int) -> vz.Trial:
-        return self._trial(known, study.trial(number), self._store.trial(study.name, number))
+        return self._trial(known, study.trial(number), self._store.trial(_key(study), number))
 
     def _trial(self, known: vz.Study, trial: Trial, kept: Kept) -> vz.Trial:
         state = TRIAL_STATES[trial.state]
@@ -373,6 +381,11 @@ class VizierServicer(vizier_pb2_grpc.VizierServiceServicer):
         if state == vz.Trial.INFEASIBLE:
             made.infeasible_reason = trial.reason
         return made
+
+
+def _key(study: Study) -> str:
+    """Return the identity by which the store knows a study: another study may get the name of a deleted one."""
+    return study.uid or study.name
 
 
 def _measured(known: vz.Study, one: Measurement) -> vz.Measurement:

@@ -1,5 +1,6 @@
 """Studies, parameters and values of OSS Vizier in the terms of the service, and back."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ _ALGORITHMS = {
     "CMA_ES": "cmaes",
 }
 _MARK = "A study of an OSS Vizier client.\n\n    "
+NAME = re.compile(r"owners/([^/]+)/studies/([^/]+)")
 # The service's limit for a description, which holds Vizier's specification.
 _DESCRIPTION_LIMIT = 10_000
 
@@ -49,11 +51,19 @@ def describe(study: vz.Study) -> str:
 
 
 def described(study: Study) -> vz.Study | None:
-    """Return Vizier's study as its client has created it; None if it is not from such a client."""
+    """Return Vizier's study as its client has created it; None if it is not from such a client.
+
+    Any member of the tenant can write such a description, so it may be damaged or name another study.
+    """
     description = study.spec.description
     if not description.startswith(_MARK):
         return None
-    return json_format.Parse(description.removeprefix(_MARK), vz.Study())
+    try:
+        kept = json_format.Parse(description.removeprefix(_MARK), vz.Study())
+    except (json_format.ParseError, RecursionError, ValueError):
+        return None
+    names = NAME.fullmatch(kept.name)
+    return kept if names is not None and name_of(*names.groups()) == study.name else None
 
 
 def settings(spec: vz.StudySpec) -> dict[str, Any]:

@@ -25,11 +25,12 @@ class Kept:
 
 
 class Store:
-    """An SQLite file. Thread-safe; several endpoints may share it."""
+    """An SQLite file, in which a study has its uid. Thread-safe; several endpoints may share it."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._guard = threading.RLock()
+        self._adopted: set[str] = set()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
         path.chmod(0o600)
         self._db.execute("PRAGMA journal_mode = WAL")
@@ -81,6 +82,15 @@ class Store:
         data = vz.StudySpec(metadata=metadata).SerializeToString()
         with self._guard:
             self._db.execute("REPLACE INTO studies VALUES (?, ?)", (study, data))
+
+    def adopt(self, name: str, uid: str) -> None:
+        """Give a study what an earlier version of the endpoint has kept under its name."""
+        with self._guard:
+            if uid == name or uid in self._adopted:
+                return
+            self._adopted.add(uid)
+            self._db.execute("UPDATE OR IGNORE trials SET study = ? WHERE study = ?", (uid, name))
+            self._db.execute("UPDATE OR IGNORE studies SET study = ? WHERE study = ?", (uid, name))
 
     def forget(self, study: str) -> None:
         """Delete everything that is kept of a study."""
