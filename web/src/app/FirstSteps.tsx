@@ -2,10 +2,9 @@ import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { Button } from "@/components/Button";
-import { Code, Empty, Problem } from "@/components/Message";
+import { Code, Empty } from "@/components/Message";
 import { agentsQuery } from "@/features/fleet/api";
-import { useSample } from "@/features/planning/sample";
+import { SampleData } from "@/features/planning/SampleData";
 import { useMay, useServer } from "@/lib/session";
 
 /** Explain in a tenant without studies how to get a first one. */
@@ -16,22 +15,16 @@ export function FirstSteps() {
   const agents = data?.agents ?? [];
   const create = may("study.create");
   const navigate = useNavigate();
-  const sample = useSample((name) => void navigate({ to: "/studies/$name", params: { name } }));
   return (
     <Empty title={t`No studies yet`}>
       <p>
         <Trans>
-          To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here. Or let this page create sample data, with measurements by a formula.
+          To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here. Or let the service create sample data, which it measures with a formula in a few minutes.
         </Trans>
       </p>
       {create ? (
-        <p>
-          <Button disabled={sample.isPending} onClick={() => sample.mutate()}>
-            {sample.isPending ? t`Creating sample data …` : t`Create sample data`}
-          </Button>
-        </p>
+        <SampleData onOpen={(name) => void navigate({ to: "/studies/$name", params: { name } })} />
       ) : null}
-      {sample.error === null ? null : <Problem error={sample.error} />}
       {agents.length === 0 ? (
         <p>
           <Trans>

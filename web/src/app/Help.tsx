@@ -1,5 +1,6 @@
 import { t } from "@lingui/core/macro";
 import { useRouterState } from "@tanstack/react-router";
+import { CircleHelp } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Button } from "@/components/Button";
 import { Popover } from "@/components/Popover";
@@ -26,7 +27,7 @@ export default function Help({ onTour }: { onTour: () => void }) {
       onOpenChange={setOpen}
       trigger={
         <Button small kind="quiet" aria-label={t`Help`} aria-keyshortcuts="?" title={t`Help`}>
-          ?
+          <CircleHelp />
         </Button>
       }
     >
@@ -85,7 +86,9 @@ const PAGES: Record<string, string> = {
   "/components": "/docs/how-to/write-component.html",
   "/components/$name": "/docs/reference/component-files.html",
   "/write-component": "/docs/reference/component-files.html",
+  "/gallery": "/docs/how-to/gallery.html",
   "/agents": "/docs/how-to/many-machines.html",
+  "/live": "/docs/how-to/live.html",
   "/matching": "/docs/how-to/matching.html",
   "/matching/records/$id": "/docs/explanation/matching.html",
   "/administration": "/docs/explanation/tenancy.html",

@@ -2,6 +2,7 @@ import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { CatchBoundary, Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { Activity, Blocks, Contrast, FlaskConical, LogOut, Moon, Search, Server, Shield, Shuffle, Sun, type LucideIcon } from "lucide-react";
 import { lazy, Suspense, useEffect, useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
 import { signInQuery, signOut } from "@/features/session/api";
@@ -36,26 +37,35 @@ export function Shell() {
         </Link>
         <nav className={styles.nav} aria-label={t`Main`}>
           <Link to="/studies" activeProps={{ "aria-current": "page" }}>
+            <FlaskConical />
             {t`Studies`}
           </Link>
           <Link to="/components" activeProps={{ "aria-current": "page" }}>
+            <Blocks />
             {t`Components`}
           </Link>
           <Link to="/agents" activeProps={{ "aria-current": "page" }}>
+            <Server />
             {t`Agents`}
+          </Link>
+          <Link to="/live" activeProps={{ "aria-current": "page" }}>
+            <Activity />
+            {t`Live`}
           </Link>
           {may("record.read") ? (
             <Link to="/matching" activeProps={{ "aria-current": "page" }}>
+              <Shuffle />
               {t`Matching`}
             </Link>
           ) : null}
           <Link to="/administration" activeProps={{ "aria-current": "page" }}>
+            <Shield />
             {t`Administration`}
           </Link>
         </nav>
         <div className={styles.tools}>
           <Button small kind="quiet" aria-label={t`Command palette, Ctrl K`} aria-keyshortcuts="Control+K Meta+K" onClick={() => setPalette(true)}>
-            <span aria-hidden="true">⌕</span>
+            <Search />
             <kbd className={styles.keys} aria-hidden="true">
               Ctrl K
             </kbd>
@@ -114,16 +124,17 @@ function Part({ children }: { children: ReactNode }) {
 }
 
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
-const SIGNS: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
+const SIGNS: Record<Theme, LucideIcon> = { system: Contrast, light: Sun, dark: Moon };
 const NAMES = { system: msg`system`, light: msg`light`, dark: msg`dark` };
 
 function ThemeButton() {
   const theme = useTheme();
   const [name, next] = [i18n._(NAMES[theme]), i18n._(NAMES[NEXT[theme]])];
   const text = t`Theme: ${name}. Change to ${next}.`;
+  const Sign = SIGNS[theme];
   return (
     <Button small kind="quiet" aria-label={text} title={text} onClick={() => setTheme(NEXT[theme])}>
-      <span aria-hidden="true">{SIGNS[theme]}</span>
+      <Sign />
       <span className={styles.themeName}>{name}</span>
     </Button>
   );
@@ -158,8 +169,9 @@ function SignOutButton() {
     },
   });
   return (
-    <Button small kind="quiet" disabled={leave.isPending} onClick={() => leave.mutate()}>
-      {t`Sign out`}
+    <Button small kind="quiet" aria-label={t`Sign out`} title={t`Sign out`} disabled={leave.isPending} onClick={() => leave.mutate()}>
+      <LogOut />
+      <span className={styles.themeName}>{t`Sign out`}</span>
     </Button>
   );
 }

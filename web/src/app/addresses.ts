@@ -5,7 +5,7 @@ import type { StudySpec, StudyState } from "@/lib/api/client";
 /* eslint-disable lingui/no-unlocalized-strings -- parts of addresses */
 const SHOWN = ["all", "open", "ended", "attention"] as const;
 /** The tabs of a study's page, each with its own address. */
-const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline", "setup"] as const;
+const STUDY_TABS = ["overview", "live", "trials", "analysis", "trade-offs", "timeline", "setup"] as const;
 export type StudyTab = (typeof STUDY_TABS)[number];
 const SECTIONS = ["tokens", "members", "quota", "channels", "audit", "tenants", "queue"] as const;
 const STUDY_STATES = ["ACTIVE", "PAUSED", "COMPLETED", "ABORTED"] as const satisfies StudyState[];
@@ -16,12 +16,23 @@ export type Section = (typeof SECTIONS)[number];
 export const MATCHING_TABS = ["records", "explain", "jobs", "quality", "settings"] as const;
 export type MatchingTab = (typeof MATCHING_TABS)[number];
 const RECORD_STATES = ["ACTIVE", "WITHDRAWN"] as const;
-const DECISIONS = ["APPLIED", "CONTROL", "DRY_RUN", "REFUSED"] as const;
+const DECISIONS = ["APPLIED", "CONTROL", "DRY_RUN", "REFUSED", "EXPLORED"] as const;
 /* eslint-enable lingui/no-unlocalized-strings */
 
-/** Return the tabs of a study: trade-offs only if it has several objectives. An unknown study has the common tabs. */
-export function tabsOf(spec: Pick<StudySpec, "objectives"> | undefined): readonly StudyTab[] {
-  return STUDY_TABS.filter((tab) => tab !== "trade-offs" || (spec?.objectives.length ?? 0) > 1);
+/**
+ * Return the tabs of a study: trade-offs only if it has several objectives, and live only if it tunes a system that serves. An unknown
+ * study has the common tabs.
+ */
+export function tabsOf(spec: Pick<StudySpec, "objectives" | "live"> | undefined): readonly StudyTab[] {
+  return STUDY_TABS.filter((tab) => {
+    if (tab === "live") return spec?.live != null;
+    return tab !== "trade-offs" || (spec?.objectives.length ?? 0) > 1;
+  });
+}
+
+/** The study that the page on live systems shows; without one, the first. */
+export function liveSearch({ study }: Search): { study?: string | undefined } {
+  return { study: text(study) };
 }
 
 /** The query of an address, unchecked: anybody can write it. */
@@ -79,6 +90,11 @@ export function tableSearch({ q, where }: Search): { q?: string | undefined; whe
   return { q: text(q), where: conditions(where) };
 }
 
+/** Return what the gallery is filtered by. */
+export function gallerySearch({ q }: Search): { q?: string | undefined } {
+  return { q: text(q) };
+}
+
 /** The tab of a study, the choices of its trajectory and its analysis, and the filter, order and page of its table of trials. */
 export interface StudySearch {
   tab?: StudyTab | undefined;
@@ -86,6 +102,7 @@ export interface StudySearch {
   show?: "configurations" | undefined;
   across?: "time" | undefined;
   scale?: "log" | undefined;
+  range?: "all" | undefined;
   /** An order of trials; a leading - means descending. */
   sort?: string | undefined;
   state?: string | undefined;
@@ -93,15 +110,23 @@ export interface StudySearch {
   /** Conditions on trials, such as "param:threads > 8". */
   where?: string[] | undefined;
   page?: number | undefined;
+  /** The chosen member of the Pareto front, by the number of its first trial. */
+  point?: number | undefined;
+  /** The columns of the user's own plot. */
+  x?: string | undefined;
+  y?: string | undefined;
+  color?: string | undefined;
+  size?: string | undefined;
 }
 
-export function studySearch({ tab, metric, show, across, scale, sort, state, reason, where, page }: Search): StudySearch {
+export function studySearch({ tab, metric, show, across, scale, range, sort, state, reason, where, page, point, x, y, color, size }: Search): StudySearch {
   return {
     tab: STUDY_TABS.find((one) => one === tab && one !== "overview"),
     metric: text(metric),
     show: show === "configurations" ? show : undefined,
     across: across === "time" ? across : undefined,
     scale: scale === "log" ? scale : undefined,
+    range: range === "all" ? range : undefined,
     // The service refuses an unknown order, state or condition and names those that it knows.
     sort: text(sort),
     state: text(state),
@@ -109,6 +134,11 @@ export function studySearch({ tab, metric, show, across, scale, sort, state, rea
     reason: reason === "" ? "" : text(reason),
     where: conditions(where),
     page: typeof page === "number" && Number.isInteger(page) && page > 1 ? page : undefined,
+    point: typeof point === "number" && Number.isInteger(point) && point > 0 ? point : undefined,
+    x: text(x),
+    y: text(y),
+    color: text(color),
+    size: text(size),
   };
 }
 
@@ -117,15 +147,17 @@ export function compareSearch({ study, metric }: Search): { study: string[]; met
   return { study: [...new Set(names)], metric: text(metric) };
 }
 
-/** The source of a new study, another study or a component, and the step of the form. */
+/** The source of a new study, another study, a component or an entry of the gallery, and the step of the form. */
 export interface NewStudySearch {
   clone?: string | undefined;
   component?: string | undefined;
+  /** An entry of the gallery, such as sqlite/durable.yml. */
+  gallery?: string | undefined;
   step?: Step | undefined;
 }
 
-export function newStudySearch({ clone, component, step }: Search): NewStudySearch {
-  return { clone: text(clone), component: text(component), step: STEPS.find((one) => one === step && one !== "what") };
+export function newStudySearch({ clone, component, gallery, step }: Search): NewStudySearch {
+  return { clone: text(clone), component: text(component), gallery: text(gallery), step: STEPS.find((one) => one === step && one !== "what") };
 }
 
 /** Return the version of a component whose text the editor begins with. Without a name: a new component. */

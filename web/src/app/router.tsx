@@ -4,7 +4,7 @@ import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
 import { part } from "@/lib/chunks";
 import { sessionQuery } from "@/lib/session";
-import { administrationSearch, compareSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, tableSearch, writeComponentSearch } from "./addresses";
+import { administrationSearch, compareSearch, gallerySearch, liveSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, tableSearch, writeComponentSearch } from "./addresses";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
 import { NotFound } from "@/app/routes/Failure";
@@ -90,6 +90,13 @@ const components = createRoute({
   component: lazyRouteComponent(() => part(() => import("./routes/ComponentsPage")), "ComponentsPage"),
 });
 
+const gallery = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/gallery",
+  validateSearch: gallerySearch,
+  component: lazyRouteComponent(() => part(() => import("./routes/GalleryPage")), "GalleryPage"),
+});
+
 const component = createRoute({
   getParentRoute: () => signedIn,
   path: "/components/$name",
@@ -108,6 +115,13 @@ const agents = createRoute({
   path: "/agents",
   validateSearch: tableSearch,
   component: lazyRouteComponent(() => part(() => import("./routes/AgentsPage")), "AgentsPage"),
+});
+
+const live = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/live",
+  validateSearch: liveSearch,
+  component: lazyRouteComponent(() => part(() => import("./routes/LivePage")), "LivePage"),
 });
 
 const matching = createRoute({
@@ -133,7 +147,7 @@ const administration = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     signIn,
-    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, batchScript, components, component, writeComponent, agents, matching, record, administration]),
+    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, batchScript, gallery, components, component, writeComponent, agents, live, matching, record, administration]),
   ]),
   // A page that fails is replaced inside the frame.
   defaultErrorComponent: Failure,

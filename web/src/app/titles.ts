@@ -5,6 +5,7 @@ import type { MatchingTab, StudyTab } from "./addresses";
 /** The titles of the tabs of a study's page. */
 export const TITLES: Record<StudyTab, MessageDescriptor> = {
   overview: msg`Overview`,
+  live: msg`Live`,
   trials: msg`Trials`,
   analysis: msg`Analysis`,
   "trade-offs": msg`Trade-offs`,

@@ -10,7 +10,7 @@ type Tone = "accent" | "good" | "warn" | "bad" | "info" | "soft";
 const LOOKS: Record<State, { tone: Tone; text: MessageDescriptor }> = {
   ACTIVE: { tone: "accent", text: msg`active` },
   PAUSED: { tone: "warn", text: msg`paused` },
-  COMPLETED: { tone: "good", text: msg`completed` },
+  COMPLETED: { tone: "soft", text: msg`completed` },
   ABORTED: { tone: "soft", text: msg`aborted` },
   REQUESTED: { tone: "soft", text: msg`waiting` },
   INFEASIBLE: { tone: "warn", text: msg`infeasible` },

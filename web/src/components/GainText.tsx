@@ -1,6 +1,6 @@
-import { t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import type { SummarisedObjective } from "@/lib/api/client";
-import { formatGain, formatGainInterval, levelText } from "@/lib/format";
+import { formatGain, formatGainInterval, formatList, levelText } from "@/lib/format";
 import { listedLevelText } from "@/lib/verdicts";
 import styles from "./GainText.module.css";
 
@@ -12,7 +12,7 @@ export function GainText({ objective }: { objective: SummarisedObjective }) {
   return (
     <span className={objective.level === "proven" ? styles.proven : styles.soft}>
       {text}
-      {interval === null ? null : <span className={styles.soft}> (95 %: {interval})</span>}
+      {interval === null ? null : <span className={`${styles.soft} ${styles.interval}`}> (95 %: {interval})</span>}
     </span>
   );
 }
@@ -25,4 +25,20 @@ function wordsFor(objective: SummarisedObjective): string | null {
   const size = gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`;
   if (level === "not yet known") return t`${levelText(level)}, estimated ${size}`;
   return level ? `${listedLevelText(objective)}: ${size}` : size;
+}
+
+/** Show how many configurations are on the front of several objectives, and the level of their verdict. No single gain belongs to all of them. */
+export function FrontText({ objectives }: { objectives: readonly SummarisedObjective[] }) {
+  const [first] = objectives;
+  const count = first?.front ?? null;
+  const names = formatList(
+    objectives.map(({ metric }) => metric),
+    "conjunction",
+  );
+  return (
+    <span>
+      {count === null ? t`several objectives` : plural(count, { one: "# on the front", other: "# on the front" })}{" "}
+      <span className={first?.level === "proven" ? styles.proven : styles.soft}>{first?.level ? t`of ${names}, ${levelText(first.level)}` : t`of ${names}`}</span>
+    </span>
+  );
 }

@@ -1,4 +1,5 @@
 import { t } from "@lingui/core/macro";
+import { ArrowDown, ArrowUp } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Configuration } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
@@ -83,7 +84,7 @@ export function SortHeader({ text, by, sort, down = false, number = false, onSor
     <th scope="col" aria-sort={now} className={number ? table.number : undefined}>
       <button type="button" className={table.sort} onClick={() => onSort(next)}>
         {text}
-        <span aria-hidden="true">{now === undefined ? "" : now === "ascending" ? " ↑" : " ↓"}</span>
+        {now === undefined ? null : now === "ascending" ? <ArrowUp /> : <ArrowDown />}
       </button>
     </th>
   );

@@ -1,6 +1,6 @@
 // The parts of ECharts that the console uses, in a separate chunk that is loaded with the first chart.
 import { BarChart, CustomChart, LineChart, ParallelChart, ScatterChart } from "echarts/charts";
-import { DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent, ParallelComponent, TooltipComponent } from "echarts/components";
+import { DataZoomComponent, GridComponent, LegendComponent, ToolboxComponent, MarkAreaComponent, MarkLineComponent, ParallelComponent, TooltipComponent } from "echarts/components";
 import { init, registerCustomSeries, use as register } from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 import { drawIsolines } from "./isolines";
@@ -20,6 +20,7 @@ register([
   ParallelComponent,
   ScatterChart,
   SVGRenderer,
+  ToolboxComponent,
   TooltipComponent,
 ]);
 registerCustomSeries(ISOLINES, drawIsolines);

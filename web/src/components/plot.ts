@@ -1,4 +1,4 @@
-import type { CustomSeriesRenderItem } from "echarts";
+import type { CustomSeriesRenderItem, EChartsOption } from "echarts";
 import type { IsolinePayload } from "./isolines";
 import type { Palette } from "./palette";
 
@@ -33,6 +33,51 @@ export function axis(palette: Palette) {
 export function scaleAxis(palette: Palette, format: (value: number) => string) {
   const plain = axis(palette);
   return { ...plain, axisLabel: { ...plain.axisLabel, formatter: format } };
+}
+
+type Axes = Pick<EChartsOption, "xAxis" | "yAxis" | "dataZoom" | "tooltip">;
+
+/** Return the option of a plot with axes, to which a box, Ctrl and the wheel, and dragging give a zoom of both axes. */
+export function zoomable<T extends Axes>(option: T, palette: Palette): T & Pick<EChartsOption, "dataZoom" | "toolbox"> {
+  const given = option.dataZoom === undefined ? [] : [option.dataZoom].flat();
+  const inside = { type: "inside" as const, filterMode: "none" as const, zoomOnMouseWheel: "ctrl" as const, moveOnMouseMove: true, throttle: 40 };
+  const across = given.length > 0 ? [] : [{ ...inside, id: "across", xAxisIndex: 0 }];
+  return {
+    ...option,
+    dataZoom: [...given, ...across, { ...inside, id: "along", yAxisIndex: 0 }],
+    // Its own buttons are outside of the plot; the frame of the chart has buttons for the keyboard.
+    toolbox: {
+      left: -100,
+      itemSize: 1,
+      feature: { dataZoom: { filterMode: "none", yAxisIndex: 0, brushStyle: { borderWidth: 1, color: "rgb(128 150 160 / 22%)", borderColor: palette.accent } } },
+    },
+    tooltip: { ...[option.tooltip].flat()[0], axisPointer: { type: "cross", label: { show: false }, crossStyle: { color: palette.soft } } },
+  };
+}
+
+/** The parts of the axes that a plot shows; null: all of the axis. */
+export interface Zoomed {
+  x: [number, number] | null;
+  y: [number, number] | null;
+}
+
+interface Interval {
+  start?: number | undefined;
+  end?: number | undefined;
+  startValue?: number | undefined;
+  endValue?: number | undefined;
+  xAxisIndex?: number | number[] | undefined;
+  yAxisIndex?: number | number[] | undefined;
+}
+
+/** Return the parts of the first axes that the data zooms of an option show. */
+export function zoomedOf(zooms: readonly Interval[]): Zoomed {
+  const part = (key: "xAxisIndex" | "yAxisIndex"): [number, number] | null => {
+    const own = zooms.filter((one) => [one[key] ?? []].flat().includes(0) && !((one.start ?? 0) <= 0 && (one.end ?? 100) >= 100));
+    const { startValue, endValue } = own.at(-1) ?? {};
+    return startValue === undefined || endValue === undefined ? null : [startValue, endValue];
+  };
+  return { x: part("xAxisIndex"), y: part("yAxisIndex") };
 }
 
 /** Return the controls that zoom the first axes: a slider below the plot, Ctrl and the wheel, and dragging, which moves. */

@@ -10,9 +10,14 @@ export function useTitle(title: string): void {
 /** Download a text as a file. */
 export function saveText(name: string, type: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
+  saveAddress(name, address);
+  URL.revokeObjectURL(address);
+}
+
+/** Download what an address of the page itself holds as a file. */
+export function saveAddress(name: string, address: string): void {
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
   link.click();
-  URL.revokeObjectURL(address);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "@/lib/api/client";
-import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf, writtenTimes } from "./format";
+import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, formatSpace, unitOf, writtenTimes } from "./format";
 
 describe("formatNumber", () => {
   it.each([
@@ -21,6 +21,13 @@ describe("formatNumber", () => {
 describe("formatBytes", () => {
   it("counts in powers of 1024", () => {
     expect([formatBytes(0), formatBytes(1536), formatBytes(5 * 2 ** 30)]).toEqual(["0\u202fB", "1.5\u202fKiB", "5\u202fGiB"]);
+  });
+});
+
+describe("formatSpace", () => {
+  it("says how many configurations the constraints leave", () => {
+    expect(formatSpace({ size: "16777216", feasible: "13" })).toBe("13 of 16,777,216 configurations");
+    expect(formatSpace({ size: "4096", feasible: null })).toBe("4,096 configurations");
   });
 });
 

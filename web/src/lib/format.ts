@@ -10,8 +10,8 @@ function locale(): string {
   return i18n.locale === "en" ? "en-GB" : i18n.locale;
 }
 
-/** Format a number with `digits` significant digits: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. `grouped`: with separators of thousands. */
-export function formatNumber(value: number, digits = 4, grouped = true): string {
+/** Format a number with `digits` significant digits: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. */
+export function formatNumber(value: number, digits = 4): string {
   if (!Number.isFinite(value)) return String(value);
   if (value === 0) return "0";
   const size = Math.abs(value);
@@ -21,7 +21,7 @@ export function formatNumber(value: number, digits = 4, grouped = true): string 
   }
   // Digits left of the point are never rounded away, since the number may be a count.
   const whole = Math.floor(Math.log10(size)) + 1;
-  return written(value, Math.max(digits, whole, 1), "significant", grouped);
+  return written(value, Math.max(digits, whole, 1), "significant");
 }
 
 /** Format a number with exactly `digits` digits after the point, for columns that are compared. */
@@ -33,10 +33,10 @@ export function formatFixed(value: number, digits: number): string {
 const formats = new Map<string, Intl.NumberFormat>();
 
 /** Format a number in the language of the texts: with at most `digits` significant digits, or exactly `digits` after the point. */
-function written(value: number, digits: number, kind: "significant" | "fraction", grouped = true): string {
-  const key = `${locale()} ${kind} ${digits} ${grouped}`;
+function written(value: number, digits: number, kind: "significant" | "fraction"): string {
+  const key = `${locale()} ${kind} ${digits}`;
   const size = kind === "fraction" ? { minimumFractionDigits: digits, maximumFractionDigits: digits } : { maximumSignificantDigits: digits };
-  const known = formats.get(key) ?? new Intl.NumberFormat(locale(), { ...size, useGrouping: grouped });
+  const known = formats.get(key) ?? new Intl.NumberFormat(locale(), size);
   formats.set(key, known);
   return known.format(value).replace("-", MINUS);
 }
@@ -55,11 +55,11 @@ export function unitOf(objective: { metric: string; unit?: string }): string {
   return SECONDS.has(objective.metric) ? "s" : "";
 }
 
-/** Format a metric's value with its unit; less than a second in ms, µs or ns. It may be copied, so thousands are not separated. */
+/** Format a metric's value with its unit; less than a second in ms, µs or ns. */
 export function formatMetric(value: number, unit = "", digits = 4): string {
-  if (!SECONDS.has(unit)) return unit ? `${formatNumber(value, digits, false)}${THIN}${unit}` : formatNumber(value, digits, false);
+  if (!SECONDS.has(unit)) return unit ? `${formatNumber(value, digits)}${THIN}${unit}` : formatNumber(value, digits);
   const [scale, symbol] = SMALLER.find(([scale]) => Math.abs(value) >= scale) ?? [1, "s"];
-  return `${formatNumber(value / scale, digits, false)}${THIN}${symbol}`;
+  return `${formatNumber(value / scale, digits)}${THIN}${symbol}`;
 }
 
 const LARGER: [number, string][] = [
@@ -96,6 +96,11 @@ export function formatPercent(share: number, decimals = 2): string {
   const digits = size >= 100 ? 0 : size >= 10 ? near : decimals;
   const sign = percent < 0 && Number(size.toFixed(digits)) !== 0 ? MINUS : "";
   return `${sign}${written(isNear ? Math.min(size, 99.9999) : size, digits, "fraction")}${THIN}%`;
+}
+
+/** Keep a number of a sentence on one line with its unit: "24.2 %". */
+export function unbroken(sentence: string): string {
+  return sentence.replace(/(\d) (%|[nµm]?s|min|h|[KMGT]?i?B)(?![\p{L}\d])/gu, `$1${THIN}$2`);
 }
 
 /** Name the component and the application of a study. */
@@ -175,6 +180,14 @@ export function writtenTimes(error: Error | null, { symbol, seconds }: { symbol:
   if (typeof most !== "number") return t`more than ${low}`;
   const high = `${formatNumber(Math.floor((100 * most) / seconds) / 100, 6)}${symbol}`;
   return t`more than ${low}, at most ${high}`;
+}
+
+/** Format the number of configurations of a space that can be counted, and how many of them the constraints leave. */
+export function formatSpace({ size, feasible }: { size: string; feasible: string | null }): string {
+  if (feasible === null) return formatConfigurations(size);
+  const left = formatDigits(feasible);
+  const whole = formatConfigurations(size);
+  return t`${left} of ${whole}`;
 }
 
 /** Format a number of configurations that is given as text, since it may exceed the range of numbers. */

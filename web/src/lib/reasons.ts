@@ -1,6 +1,6 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import { formatNumber } from "./format";
+import { formatNumber, formatTime, unbroken } from "./format";
 
 /** The code of a reason and its values, as the service sends them with the sentence. */
 export interface ReasonData {
@@ -10,7 +10,7 @@ export interface ReasonData {
 
 /** Return a reason in the language of the console. English readers, and readers of a reason without a known code, see the service's sentence. */
 export function reasonText(text: string, data: ReasonData | null): string {
-  if (i18n.locale === "en" || data === null) return text;
+  if (i18n.locale === "en" || data === null) return unbroken(text);
   const sentence = sentenceFor(data);
   // The code stands for the first line. Output of the application may follow it.
   return sentence === null ? text : [sentence, ...text.split("\n").slice(1)].join("\n");
@@ -44,8 +44,60 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       const more = Number(values.more);
       return more === 0 ? t`Waits for its turn: ${agents}.` : t`Waits for its turn: ${agents}; ${plural(more, { one: "# further agent is busy", other: "# further agents are busy" })}.`;
     }
+    case "waits_for_times":
+      return t`The last stage goes on at ${formatTime(new Date(word("at")))}: it is measured at another time.`;
     case "place_in_queue":
       return t`Its place in the queue is ${number("place")}.`;
+    case "live_approval_waiting":
+      return Number(values.approved) > 0
+        ? t`This live trial waits until a second administrator approves its plan.`
+        : t`This live trial waits until ${plural(Number(values.missing), { one: "an administrator approves", other: "# administrators approve" })} its plan.`;
+    case "live_window_closed":
+      return values.window === "window"
+        ? t`This live trial waits: its change window opens at ${word("opens_at")}.`
+        : t`This live trial waits: the window for restarts opens at ${word("opens_at")}.`;
+    case "live_budget_used":
+      return t`This live trial waits: budget ${word("budget")} allows ${number("limit")} ${word("metric")}, ${number("spent")} are used, and a trial that fails totally costs ${number("worst")}. The next period begins at ${word("until")}.`;
+    case "live_job_budget_used":
+      return t`This live trial waits: budget ${word("budget")} allows ${number("limit")} ${word("metric")}, ${number("spent")} are used, and a trial that fails totally costs ${number("worst")}. More jobs make room.`;
+    case "live_next_job":
+      return t`This live trial waits for jobs of its record on a submission host whose policy has matching.explore.`;
+    case "live_few_jobs":
+      return t`This live trial waits: record ${word("record")} has had ${number("jobs")} jobs in ${number("days")} days, and ${number("needed")} are needed at the present share of jobs.`;
+    case "live_paused_few_jobs":
+      return t`The study is paused: record ${word("record")} has had ${number("jobs")} jobs in ${number("days")} days, and ${number("needed")} are needed at the present share of jobs.`;
+    case "live_declined":
+      return values.reason === "" ? t`Its plan was declined.` : t`Its plan was declined: ${word("reason")}`;
+    case "live_expired":
+      return t`Its plan has expired: ${word("reason")}`;
+    case "live_frozen":
+      return t`${number("broken")} of ${number("settled")} live trials broke a guard, which is more than the study allows. Look at these trials, make the step smaller or a guard's time longer, and resume the study.`;
+    case "live_watching":
+      return t`The search is over. The kept settings are still rolled out or watched.`;
+    case "rollout_over":
+      return t`The roll-out of the kept settings is over.`;
+    case "live_rolled_back":
+      return t`The kept settings are no longer in force on all instances.`;
+    case "live_exhausted":
+      return t`Nothing new near the settings in force is safe enough.`;
+    case "live_no_pair":
+      return t`The trial has ended before its first pair of blocks.`;
+    case "live_kept":
+      return t`Settings of an earlier trial are kept on this system. Take them back with trimtab-agent live revert first.`;
+    case "live_no_objective":
+      return t`The objective has no reading above 0. A live study compares ratios.`;
+    case "live_not_stored":
+      return t`The supervisor of the trial could not write to its disk.`;
+    case "live_unequal":
+      return t`The instances have different settings, but a trial compares instances with equal settings.`;
+    case "live_window":
+      return t`The change window has ended before the trial could begin.`;
+    case "policy_refuses":
+      return t`The policy of an agent refuses the jobs: ${word("reason")} Change the policy or the study, and resume the study.`;
+    case "live_old_agent":
+      return t`The agent has sent no pairs of blocks: it is older than live studies. Install a newer one.`;
+    case "live_no_value":
+      return t`The agent has sent no readings of the metric ${word("metric")} in both blocks of a pair.`;
     // Why trials have no result.
     case "agent_silent":
       return t`Agent ${word("agent")} has stopped sending heartbeats.`;
@@ -88,6 +140,25 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return t`Preparation: ${word("program")} did not end within the trial's ${word("seconds")} s.`;
     case "out_of_memory":
       return t`Out of memory: a trial on this agent may use ${word("mebibytes")} MiB.`;
+    // Trials of live systems.
+    case "live_job_failed":
+      return t`A job has failed with the candidate, and the other one of its pair has not.`;
+    case "live_guard_broken":
+      return guardText(values, word);
+    case "live_guard_broken_before":
+      return t`Already under the old settings: ${guardText(values, word)}`;
+    case "live_not_applied":
+      return t`The settings could not be applied; the old ones are in force.`;
+    case "live_not_verified":
+      return t`The settings in force could not be read, so nothing was changed.`;
+    case "live_no_agent":
+      return t`The agent or the trial's supervisor ended or did not answer; the old settings are in force.`;
+    case "live_no_service":
+      return t`The service was away for too long; the old settings are in force.`;
+    case "live_stopped":
+      return t`An administrator has stopped live trials on this instance.`;
+    case "live_stuck":
+      return t`The old settings could not be put back. Run trimtab-agent live status on the machine of the agent.`;
     // Why trials were pruned.
     case "ran_too_long":
       return t`It ran for longer than ${number("seconds")} s.`;
@@ -138,6 +209,23 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return t`No suggestion could be computed: ${word("message")}`;
     case "drift":
       return t`The system has changed with ${word("context")} before trial ${number("trial")}: it is measured again.`;
+    // Why a trial measures a configuration again.
+    case "repeat_runs":
+      return t`The resampling policy wants ${number("wanted")} runs of this configuration, which has ${number("runs")} so far.`;
+    case "repeat_default":
+      return t`The search ends with repeats: more runs of the default make the gain more certain.`;
+    case "repeat_best":
+      return t`The search ends with repeats: luck may have helped the best configuration, so it is measured again.`;
+    case "repeat_worth":
+      return t`The resampling policy expects more of another run of this configuration than of a new one.`;
+    case "repeat_failed":
+      return t`Trial ${number("trial")} of this configuration has failed, perhaps by a fault of the machine: it is tried again.`;
+    case "repeat_exhausted":
+      return t`All ${number("size")} configurations have been measured, this one first in trial ${number("trial")}. Only repeats are left.`;
+    case "repeat_drawn":
+      return t`${word("algorithm")} draws without regard to earlier trials, and has drawn the one of trial ${number("trial")} again.`;
+    case "repeat_chosen":
+      return t`${word("algorithm")} expects more of another run of the configuration of trial ${number("trial")} than of a new one.`;
     case "failures_in_row": {
       const cause = reasonText(values.reason as string, values.cause as ReasonData | null);
       return values.state === "INFEASIBLE"
@@ -151,6 +239,10 @@ function sentenceFor({ code, values }: ReasonData): string | null {
       return t`The gain was measured under injected ${word("text")}.`;
     case "record_not_by_agents":
       return t`Not all of its runs were measured by agents.`;
+    case "record_edited":
+      return t`Its runs were made before an edit of the space, with other values than its own.`;
+    case "record_check_stopped":
+      return plural(Number(values.stopped), { one: "People have stopped # run of the final check.", other: "People have stopped # runs of the final check." });
     case "record_on_several_machines":
       return plural(Number(values.machines), { one: "Its runs were measured on # kind of machine.", other: "Its runs were measured on # kinds of machines." });
     // Why auto has chosen an algorithm: clauses without a full stop.
@@ -202,4 +294,10 @@ function size({ trials, at_once: parallel }: Record<string, unknown>): string {
   const long = typeof trials === "number" ? t`a budget of ${formatNumber(trials)} trials` : null;
   const wide = typeof parallel === "number" ? t`${formatNumber(parallel)} trials at once` : null;
   return long !== null && wide !== null ? t`${long} and ${wide}` : (long ?? wide ?? "");
+}
+
+/** A broken guard of a live system: its reading is missing, or was beyond the limit for some seconds. */
+function guardText(values: Record<string, unknown>, word: (name: string) => string): string {
+  if (values.value === "none") return t`Guard ${word("guard")}: ${word("metric")} had no reading.`;
+  return t`Guard ${word("guard")}: ${word("metric")} was ${word("value")} for ${word("seconds")} s, and its limit is ${word("limit")}.`;
 }

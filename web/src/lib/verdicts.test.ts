@@ -1,14 +1,14 @@
 import { i18n } from "@lingui/core";
 import { afterEach, expect, it } from "vitest";
-import { adviceText, changesText, conditionText, disturbedText, listedLevelText, verdictText } from "./verdicts";
+import { adviceText, changesText, conditionText, disturbedText, earlierTrialsText, effectsText, listedLevelText, verdictText } from "./verdicts";
 
 const verdict = { level: "proven", code: "better", text: "faster by 12.0 % (95 %: 9.0 to 15.0)", gain: 0.12, low: 0.09, high: 0.15, rounds: 10, disturbed_rounds: 0 } as const;
 
 afterEach(() => i18n.activate("en"));
 
 it("is the service's sentence in English, and says what is proven", () => {
-  expect(verdictText(verdict)).toBe("proven: faster by 12.0 % (95 %: 9.0 to 15.0)");
-  expect(verdictText({ ...verdict, level: "provisional", text: "provisional: faster by 12.0 %" })).toBe("provisional: faster by 12.0 %");
+  expect(verdictText(verdict)).toBe("proven: faster by 12.0\u202f% (95\u202f%: 9.0 to 15.0)");
+  expect(verdictText({ ...verdict, level: "provisional", text: "provisional: faster by 12.0 %" })).toBe("provisional: faster by 12.0\u202f%");
 });
 
 it("is made from its code and numbers in another language", () => {
@@ -67,4 +67,28 @@ it("translates conditions by their codes, and shows the service's words for unkn
 
 it("names the changes from the default", () => {
   expect(changesText({ x: 0.25, n: 4 }, { x: 0.5, n: 4 })).toBe("x 0.25");
+});
+
+it("says in another language which changes carry a gain, from the numbers alone", () => {
+  const change = { name: "buffers", default: 1, found: 8, effect: 0.2, low: 0.1, high: 0.3, matters: true, together: [] };
+  const other = { ...change, name: "walks", found: 3, low: -0.1, matters: false };
+  const smallest = { params: { buffers: 8, walks: 1 }, gain: 0.2, low: 0.1, high: 0.3, kept: 0.99, kept_low: 0.92, kept_high: 1.04 };
+  const effects = { text: "of the service", trials: 9, tolerance: 0.1, parameters: [change, other], smallest };
+  const text = (changes: object) => effectsText({ ...effects, ...changes }).replaceAll("\u202f", " ").replace(/(\d),(\d)/g, "$1.$2");
+  expect(text({})).toBe("of the service");
+  i18n.activate("de");
+  expect(text({})).toBe("1 of 2 changes keeps 99.0 % of the gain (interval: 92.0 to 104 %): buffers");
+  expect(text({ smallest: { ...smallest, params: { buffers: 8, walks: 3 } } })).toContain("2 of 2 changes keep 99.0 %");
+  expect(text({ smallest: null })).toBe("No smaller set of the 2 changes was shown to keep the gain. These matter: buffers");
+  expect(text({ smallest: null, parameters: [change] })).toBe("The only change carries the gain: buffers");
+  expect(text({ smallest: null, parameters: [] })).toContain("The constraints allow nothing");
+  const many = Array.from({ length: 9 }, (_, place) => ({ ...change, name: `p${place}` }));
+  expect(text({ smallest: null, parameters: many })).toContain("p5 and 3 more");
+});
+
+it("says how trials count after an edit of the space", () => {
+  expect(earlierTrialsText({ total: 1, used: 1, imputed: 0, left_out: {}, values: {} })).toBe("1 of 1 trial is used.");
+  expect(earlierTrialsText({ total: 3000, used: 2100, imputed: 12, left_out: { n: 1, x: 899 }, values: { y: 0.5 } })).toBe(
+    "2,100 of 3,000 trials are used, 12 of them with y = 0.5 in place of a value that they lack; 1 had another value of n and is left out; 899 had another value of x and are left out.",
+  );
 });

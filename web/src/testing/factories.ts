@@ -10,6 +10,8 @@ export function makeTrial(changes: Partial<Trial> = {}): Trial {
     reason: "",
     reason_data: null,
     origin: "suggested",
+    repeat: "",
+    repeat_data: null,
     client_id: "",
     agent: "",
     node: "",
@@ -64,6 +66,7 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     check_limit: null,
     search_count: 1,
     exhausted: false,
+    uid: "3f0a6c52-0d0c-4c1e-9f36-6f1f5a1b2c3d",
     space_version: 1,
     fixed: {},
     removed: {},
@@ -95,7 +98,9 @@ export function makeRecord(changes: Partial<MatchingRecord> = {}): MatchingRecor
     created_at: "2026-01-02T12:00:00Z",
     active_since: "2026-01-02T12:00:00Z",
     withdrawn_at: null,
-    feedback: { applied: 0, control: 0, change: null, low: null, high: null },
+    audience: "everybody",
+    withheld: "",
+    feedback: { applied: 0, control: 0, change: null, low: null, high: null, users: 0, unconfirmed: 0 },
     ...changes,
   };
 }

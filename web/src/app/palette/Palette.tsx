@@ -97,7 +97,9 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 <Command.Item onSelect={() => go({ to: "/studies", search: { show: "attention" } })}>{t`Studies that need attention`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/compare", search: { study: [] } })}>{t`Compare studies`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/components" })}>{t`Components`}</Command.Item>
+                {may("agent.read") ? <Command.Item onSelect={() => go({ to: "/gallery" })}>{t`What do you run?`}</Command.Item> : null}
                 <Command.Item onSelect={() => go({ to: "/agents" })}>{t`Agents`}</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/live" })}>{t`Live`}</Command.Item>
                 {may("record.read")
                   ? MATCHING_TABS.map((tab) => (
                       <Command.Item key={tab} value={`matching:${tab}`} keywords={[t`Matching`, i18n._(MATCHING_TITLES[tab])]} onSelect={() => go({ to: "/matching", search: { tab } })}>

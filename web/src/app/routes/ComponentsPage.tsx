@@ -44,11 +44,16 @@ export function ComponentsPage() {
     <>
       <div className={styles.head}>
         <h1>{t`Components`}</h1>
-        {may("component.write") ? (
-          <Link to="/write-component" className={styles.primary}>
-            {t`Write a component`}
+        <div className={styles.buttons}>
+          <Link to="/gallery" className={styles.secondary}>
+            {t`What do you run?`}
           </Link>
-        ) : null}
+          {may("component.write") ? (
+            <Link to="/write-component" className={styles.primary}>
+              {t`Write a component`}
+            </Link>
+          ) : null}
+        </div>
       </div>
       {data === undefined || data.components.length === 0 ? null : (
         <div className={styles.filters}>

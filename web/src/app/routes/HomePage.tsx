@@ -5,11 +5,14 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import { Card } from "@/components/Card";
-import { GainText } from "@/components/GainText";
+import { FrontText, GainText } from "@/components/GainText";
 import { Loading, Problem } from "@/components/Message";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
+import { Trend } from "@/components/Trend";
 import { agentsQuery } from "@/features/fleet/api";
+import { inLanguage } from "@/features/gallery/api";
+import { GalleryBrief } from "@/features/gallery/GalleryBrief";
 import { studiesQuery, type StudyFilter } from "@/features/studies/api";
 import type { Agent, ListedStudy } from "@/lib/api/client";
 import { formatMetric, formatNumber, tunedText, unitOf } from "@/lib/format";
@@ -52,9 +55,22 @@ export function HomePage() {
         ) : null}
       </div>
       {empty ? (
-        <div className={pages.panel}>
-          <FirstSteps />
-        </div>
+        <>
+          {may("agent.read") ? (
+            <Card title={t`What do you run?`} flush actions={<Link to="/gallery">{t`Show all`}</Link>}>
+              <GalleryBrief
+                link={(entry, content) => (
+                  <Link to="/gallery" search={{ q: inLanguage(entry.runs) }}>
+                    {content}
+                  </Link>
+                )}
+              />
+            </Card>
+          ) : null}
+          <div className={pages.panel}>
+            <FirstSteps />
+          </div>
+        </>
       ) : null}
       {third.total_count + away.length > 0 ? (
         <Card title={t`Needs attention`} flush actions={more(third.total_count, "attention")}>
@@ -140,14 +156,17 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
   );
 }
 
-/** Show the value of the recommended configuration and its gain, for the first objective. */
+/** Show the value of the recommended configuration and its gain, in its context; of several objectives, the size of the front. */
 function Outcome({ study }: { study: ListedStudy }) {
   const [objective] = study.objectives;
+  if (objective !== undefined && study.objectives.length > 1) return <FrontText objectives={study.objectives} />;
   if (objective === undefined || objective.best === null) return <span className={styles.soft}>{t`No measurements yet.`}</span>;
   return (
     <span className={styles.outcome}>
+      <Trend objective={objective} />
       <span>{formatMetric(objective.best, unitOf(objective))}</span>
       <GainText objective={objective} />
+      {objective.context_words ? <span className={styles.soft}>{t`for ${objective.context_words}`}</span> : null}
     </span>
   );
 }

@@ -4,11 +4,14 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { Button } from "@/components/Button";
-import { Loading, Problem } from "@/components/Message";
+import { Empty, Loading, Problem } from "@/components/Message";
 import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
-import { cloneQuery } from "@/features/planning/api";
+import { galleryQuery } from "@/features/gallery/api";
+import { keyOf } from "@/features/gallery/entries";
+import { cloneQuery, freeNameQuery } from "@/features/planning/api";
 import { keepDraft, keptDraft, sourceOf, useDraft } from "@/features/planning/useDraft";
+import { SampleData } from "@/features/planning/SampleData";
 import { StudyForm } from "@/features/planning/StudyForm";
 import { edit } from "@/features/planning/studyFile";
 import { textOf } from "@/lib/values";
@@ -28,7 +31,7 @@ budget: {max_trials: 50}
 
 export function NewStudyPage() {
   useTitle(t`New study`);
-  const { clone, component } = route.useSearch();
+  const { clone, component, gallery } = route.useSearch();
   const navigate = route.useNavigate();
   const earlier = useInfiniteQuery({ ...studiesQuery({ sort: "-updated" }, 100), refetchInterval: false });
   const studies = earlier.data?.pages[0]?.studies ?? [];
@@ -36,6 +39,7 @@ export function NewStudyPage() {
     <>
       <div className={styles.head}>
         <h1>{clone === undefined ? t`New study` : t`New study based on ${clone}`}</h1>
+        <SampleData onOpen={(name) => void navigate({ to: "/studies/$name", params: { name } })} />
         {studies.length === 0 ? null : (
           <SelectField bare label={t`Clone a study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
             <option value="">{t`Clone a study …`}</option>
@@ -51,7 +55,7 @@ export function NewStudyPage() {
           Or <Link to="/batch-script">tune a batch script</Link> for sbatch by jobs of your own, without an agent.
         </Trans>
       </p>
-      {clone === undefined ? <Begun key={component ?? ""} component={component} /> : <Cloned key={clone} of={clone} />}
+      {gallery !== undefined ? <FromGallery key={gallery} entry={gallery} /> : clone === undefined ? <Begun key={component ?? ""} component={component} /> : <Cloned key={clone} of={clone} />}
     </>
   );
 }
@@ -64,6 +68,18 @@ function Begun({ component }: { component: string | undefined }) {
   const metric = data.components.find(({ name }) => name === component)?.versions[0]?.metrics[0];
   const text = edit(firstFile(), ["component"], component);
   return <Kept source={sourceOf("component", component)} text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
+}
+
+/** The study file of an entry of the gallery, under the name of its component, or the next free one. */
+function FromGallery({ entry }: { entry: string }) {
+  const gallery = useQuery(galleryQuery);
+  const found = gallery.data?.entries.find((one) => keyOf(one) === entry);
+  const name = useQuery({ ...freeNameQuery(found?.component ?? ""), enabled: found !== undefined });
+  const error = gallery.error ?? name.error;
+  if (error !== null) return <Problem error={error} again={() => void Promise.all([gallery.refetch(), name.refetch()])} />;
+  if (gallery.data !== undefined && found === undefined) return <Empty title={t`The gallery has no study ${entry}`} />;
+  if (found === undefined || name.data === undefined) return <Loading what={t`the study file`} />;
+  return <Kept source={sourceOf("gallery", entry)} text={edit(found.text, ["name"], name.data)} />;
 }
 
 function Cloned({ of }: { of: string }) {

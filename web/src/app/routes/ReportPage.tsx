@@ -25,7 +25,7 @@ import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
 import { stateText } from "@/components/Badge";
 import type { Study, Trial } from "@/lib/api/client";
 import { part } from "@/lib/chunks";
-import { formatTime } from "@/lib/format";
+import { formatNumber, formatTime } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { useTitle } from "@/lib/browser";
 import { unitsOf } from "@/lib/space";
@@ -124,7 +124,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
           <ul>
             {failures.map(({ state, reason, count }) => (
               <li key={`${state} ${reason}`}>
-                {count} × {stateText(state)}: {reason || t`no reason given`}
+                {formatNumber(count)} × {stateText(state)}: {reason || t`no reason given`}
               </li>
             ))}
           </ul>

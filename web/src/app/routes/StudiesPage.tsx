@@ -4,7 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue, useState } from "react";
 import { stateText } from "@/components/Badge";
 import { Button, MoreButton } from "@/components/Button";
-import { Conditions } from "@/components/Conditions";
+import { Conditions, refusalOf } from "@/components/Conditions";
 import { SelectField, TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Select";
@@ -93,12 +93,13 @@ export function StudiesPage() {
           where={search.where ?? []}
           columns={STUDY_COLUMNS}
           example="gain > 10"
+          error={error}
           matches={data === undefined ? undefined : total}
           onChange={(where) => look({ where })}
         />
         <SavedViews view={addressOf(search)} onOpen={(view) => void navigate({ search: searchOf(view) })} />
       </div>
-      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {error === null || refusalOf(error) !== null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`studies`} /> : null
       ) : (
@@ -185,7 +186,7 @@ function Facet({ label, every, of, value, onChange, text = (one) => one }: Facet
       <option value="">{every}</option>
       {known.map((one) => (
         <option key={one.value} value={one.value}>
-          {text(one.value)} ({one.count})
+          {text(one.value)} ({formatNumber(one.count)})
         </option>
       ))}
       {missing ? <option value={value}>{text(value)} (0)</option> : null}

@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { StateBadge } from "@/components/Badge";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { NoteCard } from "@/features/notes/NoteCard";
@@ -9,7 +10,7 @@ import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { useStudyFeed } from "@/features/studies/feed";
 import { trialQuery } from "@/features/trials/api";
 import { TrialView } from "@/features/trials/TrialView";
-import { ApiError } from "@/lib/api/client";
+import { ApiError, identify } from "@/lib/api/client";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/browser";
 
@@ -34,6 +35,8 @@ function TrialByNumber({ name, number }: { name: string; number: number }) {
   const { data: trial, error, refetch } = useQuery({ ...trialQuery(name, number, known?.revision ?? 0), retry: false });
   const asked = useQuery({ ...studyQuery(name), enabled: study === null });
   const shown = study ?? asked.data;
+  const uid = shown?.uid;
+  useEffect(() => (uid === undefined ? undefined : identify(name, uid)), [name, uid]);
   const { data: analysis } = useQuery({
     ...analysisQuery(name, shown?.created_at ?? "", shown?.finished_count ?? 0, shown?.state ?? "ACTIVE", shown?.space_version ?? 1),
     enabled: shown !== undefined,

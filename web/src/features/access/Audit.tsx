@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue } from "react";
 import { Card } from "@/components/Card";
-import { Conditions } from "@/components/Conditions";
+import { Conditions, refusalOf } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { MoreButton } from "@/components/Button";
@@ -53,8 +53,8 @@ export function Audit({ filter, onFilter }: Props) {
         {field("from", t`From date`, "date")}
         {field("to", t`To date`, "date")}
       </div>
-      <Conditions where={filter.where ?? []} columns={AUDIT_COLUMNS} example="actor != system" onChange={(where) => onFilter({ where })} />
-      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      <Conditions where={filter.where ?? []} error={error} columns={AUDIT_COLUMNS} example="actor != system" onChange={(where) => onFilter({ where })} />
+      {error === null || refusalOf(error) !== null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`audit trail`} /> : null
       ) : entries.length === 0 ? (

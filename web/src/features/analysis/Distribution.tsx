@@ -4,8 +4,9 @@ import { useCallback, useMemo } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
-import type { Objective, Trial } from "@/lib/api/client";
+import type { Configuration, Objective, Trial } from "@/lib/api/client";
 import { distribution } from "@/lib/sample";
+import { isSame } from "@/lib/space";
 import { formatMetric, formatPercent, unitOf } from "@/lib/format";
 import styles from "./analysis.module.css";
 
@@ -15,23 +16,34 @@ interface Props {
   trials: Trial[];
   /** The value of the default configuration. */
   standard: number | null;
+  /** The default configuration, whose own runs are not counted as better or worse than it. */
+  standardParams?: Configuration | undefined;
 }
 
 /** Plot the share of trials that reach each value: the empirical distribution function of the objective. */
-export function Distribution({ study, objective, trials, standard }: Props) {
+export function Distribution({ study, objective, trials, standard, standardParams }: Props) {
   const { metric, goal } = objective;
   const unit = unitOf(objective);
   const values = useMemo(() => trials.flatMap(({ state, metrics }) => (state === "COMPLETED" && metrics?.[metric] !== undefined ? [metrics[metric]] : [])), [trials, metric]);
   const option = useCallback((palette: Palette) => distributionOption(palette, values, metric, unit, standard), [values, metric, unit, standard]);
-  const better = standard === null ? 0 : values.filter((value) => (goal === "minimize" ? value < standard : value > standard)).length;
-  const all = plural(values.length, { one: "# trial", other: "# trials" });
-  const text = standard === null ? t`The distribution of ${metric} over ${all}.` : t`${formatPercent(better / Math.max(values.length, 1))} of ${all} are better than the default.`;
+  const others = useMemo(() => othersOf(trials, metric, standardParams), [trials, metric, standardParams]);
+  const better = standard === null ? 0 : others.filter((value) => (goal === "minimize" ? value < standard : value > standard)).length;
+  const all = plural(standard === null ? values.length : others.length, { one: "# trial", other: "# trials" });
+  const text = standard === null ? t`The distribution of ${metric} over ${all}.` : t`${formatPercent(better / Math.max(others.length, 1))} of ${all} of other configurations are better than the default.`;
   return (
     <>
-      <Chart name={`${study}-distribution-${metric}`} label={text} height={300} option={option} />
+      <Chart name={`${study}-distribution-${metric}`} label={text} height={300} zooms option={option} />
       <p className={styles.note}>{text}</p>
     </>
   );
+}
+
+/** Return the values of the trials that measured another configuration than the default. */
+export function othersOf(trials: readonly Trial[], metric: string, standard: Configuration | undefined): number[] {
+  return trials.flatMap(({ state, metrics, params }) => {
+    const value = metrics?.[metric];
+    return state !== "COMPLETED" || value === undefined || (standard !== undefined && isSame(params, standard)) ? [] : [value];
+  });
 }
 
 function distributionOption(palette: Palette, values: number[], metric: string, unit: string, standard: number | null): EChartsOption {

@@ -20,26 +20,28 @@ interface Props {
   colour?: Parameter | undefined;
   /** The parameter whose values give the sizes; undefined: all points are of one size. */
   size?: Parameter | undefined;
+  /** The first trial of the chosen configuration, which has a ring. */
+  chosen?: number | undefined;
   /** Whether the chart is as wide as the page. */
   wide?: boolean;
   onPick: (trial: number) => void;
 }
 
 /** Plot two objectives against each other, with their Pareto front. */
-export function FrontChart({ study, first, second, points, standard, members, colour, size, wide = false, onPick }: Props) {
+export function FrontChart({ study, first, second, points, standard, members, colour, size, chosen, wide = false, onPick }: Props) {
   const known = useMemo(() => membersOf(points, members, first.metric), [points, members, first]);
   const measured = useMemo(() => frontOf(allowed(points), [first, second]), [points, first, second]);
   // The measured values of members that others seem to dominate are no steps.
   const line = known === undefined || known.every((place) => measured.includes(place));
   const front = useMemo(() => (line ? measured.filter((place) => known === undefined || known.includes(place)) : known), [known, measured, line]);
-  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, line, standard, colour, size }), [first, second, points, front, line, standard, colour, size]);
+  const option = useCallback((palette: Palette) => frontOption(palette, { first, second, points, front, line, standard, colour, size, chosen }), [first, second, points, front, line, standard, colour, size, chosen]);
   const pick = usePick(onPick);
   return (
     <Chart
       name={`${study}-front-${first.metric}-${second.metric}`}
       label={t`${second.metric} against ${first.metric} of ${plural(points.length, { one: "# configuration", other: "# configurations" })}; ${formatNumber(front.length)} are on the Pareto front.`}
       height={wide ? 460 : 320}
-      option={option}
+      zooms option={option}
       onPick={pick}
     />
   );
@@ -54,9 +56,10 @@ interface FrontInput {
   standard: number | undefined;
   colour: Parameter | undefined;
   size: Parameter | undefined;
+  chosen: number | undefined;
 }
 
-function frontOption(palette: Palette, { first, second, points, front, line, standard, colour, size }: FrontInput): EChartsOption {
+function frontOption(palette: Palette, { first, second, points, front, line, standard, colour, size, chosen }: FrontInput): EChartsOption {
   const at = ({ number, values }: Point) => [values[first.metric] ?? NaN, values[second.metric] ?? NaN, number];
   const paint = colour === undefined ? undefined : colouring(palette, colour);
   const sized = (point: Point) => (size === undefined ? {} : { symbolSize: sizeOf(size, point.params?.[size.name]) });
@@ -104,6 +107,14 @@ function frontOption(palette: Palette, { first, second, points, front, line, sta
         symbol: "diamond",
         symbolSize: 14,
         itemStyle: { color: palette.surface, borderColor: palette.text, borderWidth: 2 },
+      },
+      {
+        type: "scatter",
+        id: "chosen",
+        silent: true,
+        data: points.filter(({ number }) => number === chosen).map(at),
+        symbolSize: 22,
+        itemStyle: { color: "transparent", borderColor: palette.accent, borderWidth: 3 },
       },
     ],
   };

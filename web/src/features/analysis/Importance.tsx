@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useState } from "react";
 import { Button } from "@/components/Button";
-import { Chart } from "@/components/Chart";
+import { Chart, Legend } from "@/components/Chart";
 import { Wide } from "@/components/Table";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
@@ -19,10 +19,20 @@ const STEP = 10;
 export function Importance({ study, insight }: { study: string; insight: ObjectiveInsight }) {
   const [all, showAll] = useState(false);
   const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
-  const lanes = lanesOf(insight.effects);
   const option = useCallback((palette: Palette) => importanceOption(palette, insight, all), [insight, all]);
+  const lanes = lanesOf(insight.effects);
   return (
     <>
+      {lanes.length === 1 ? null : (
+        <Legend>
+          {lanes.map(({ name }, lane) => (
+            <li key={name}>
+              <span className={styles.colour} style={{ background: `var(--series-${lane + 1})` }} aria-hidden="true" />
+              {name}
+            </li>
+          ))}
+        </Legend>
+      )}
       <Chart
         name={`${study}-importance-${insight.metric}`}
         label={described(insight, shown.length)}
@@ -107,9 +117,7 @@ function importanceOption(palette: Palette, insight: ObjectiveInsight, all: bool
   const colours = [palette.series[0] ?? palette.accent, palette.series[1] ?? palette.warn, palette.series[2] ?? palette.soft];
   return {
     ...frame(palette),
-    grid: { left: 8, right: 24, top: several ? 34 : 8, bottom: 8, containLabel: true },
-    // The padding leaves space for the save button: ECharts ignores `right` if `left` is set.
-    legend: several ? { top: 0, left: 0, padding: [5, 48, 5, 0], type: "scroll", selectedMode: false, data: lanes.map(({ name }) => name), textStyle: { color: palette.text, fontSize: 12 } } : { show: false },
+    grid: { left: 8, right: 24, top: 24, bottom: 8, containLabel: true },
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {

@@ -87,7 +87,7 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
         <Chart
           name={`${study}-parallel-${objective.metric}`}
           label={t`${plural(lines.length, { one: "# trial as a line", other: "# trials as lines" })} through ${plural(parameters.length, { one: "# parameter", other: "# parameters" })} and ${objective.metric}.`}
-          height={turned ? 400 : 340}
+          height={turned ? 400 : 360}
           option={option}
         />
       </div>
@@ -113,8 +113,12 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
   // By rank, so that a few outliers do not take up the colour scale.
   const sorted = [...values].sort((a, b) => a - b);
   const rank = (value: number) => sorted.findIndex((one) => one >= value) / Math.max(sorted.length - 1, 1);
-  const text = { color: palette.soft, fontSize: 12 };
+  // Many lines are faint, so that places where they meet are dark.
+  const density = Math.min(1, Math.max(0.05, 120 / Math.max(trials.length, 1)));
+  // Legible above the lines.
+  const text = { color: palette.text, fontSize: 12, backgroundColor: palette.surface, borderRadius: 3, padding: [1, 3] };
   const common = (place: "left" | "center" | "right") => ({
+    z: 10,
     axisLine: { lineStyle: { color: palette.soft } },
     axisTick: { lineStyle: { color: palette.line } },
     // The names of the outer axes extend inwards, since the plot ends there.
@@ -130,9 +134,9 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
       name: t`Trial ${trial.number}`,
       value: [...axes.map((axis) => axis.written(trial)), values[index] ?? NaN],
       lineStyle: {
-        color: leads ? (palette.series[1] ?? palette.warn) : shade([palette.line, palette.series[0] ?? palette.accent], good),
+        color: leads ? (palette.series[1] ?? palette.warn) : shade([palette.soft, palette.series[0] ?? palette.accent], good),
         width: leads ? 3 : 1,
-        opacity: leads ? 1 : 0.25 + 0.55 * good ** 2,
+        opacity: leads ? 1 : density * (0.35 + 0.65 * good ** 2),
       },
       leads,
       good,
@@ -143,7 +147,7 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
   return {
     ...frame(palette),
     tooltip: { show: false },
-    parallel: { left: LEFT, right: RIGHT, top: turned ? TURNED : 34, bottom: 18, parallelAxisDefault: { areaSelectStyle: { width: 18, color: palette.accent, borderColor: palette.accent, opacity: 0.25 } } },
+    parallel: { left: LEFT, right: RIGHT, top: turned ? TURNED : 54, bottom: 18, parallelAxisDefault: { areaSelectStyle: { width: 18, color: palette.accent, borderColor: palette.accent, opacity: 0.25 } } },
     parallelAxis: [
       ...axes.map(({ scale }, dim) => ({ dim, ...common(dim === 0 ? "left" : "center"), ...scale })),
       {

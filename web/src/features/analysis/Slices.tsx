@@ -170,7 +170,7 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
           ...scaleAxis(palette, (value) => formatValue(value)),
           splitLine: { show: false },
         }
-      : { type: "category" as const, data: effect.levels.map((level) => formatValue(level)), ...axis(palette) },
+      : { type: "category" as const, data: effect.levels.map((level) => formatValue(level)), ...axis(palette), axisLabel: { ...optionLabel(effect.levels.length), color: palette.soft, fontSize: 12 } },
     yAxis: { type: "value", min: low, max: high, ...scaleAxis(palette, (value) => (value === low || value === high ? "" : formatMetric(value, unit, 3))), splitNumber: 3 },
     series: [
       { type: "scatter", id: "trials", data: points, symbolSize: 4, itemStyle: { color: palette.soft, opacity: 0.4 }, clip: true },
@@ -206,6 +206,16 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
           },
     ],
   };
+}
+
+// Pixels: the usual width of a slice.
+const SLICE = 230;
+// With more options than this, names are turned.
+const MANY = 5;
+
+/** Return how the names of options are written: all of them, so that the best one is never left out. */
+function optionLabel(count: number) {
+  return { interval: 0, hideOverlap: false, overflow: "truncate" as const, ...(count > MANY ? { rotate: 40, width: 70 } : { width: Math.floor(SLICE / count) }) };
 }
 
 interface Strip {

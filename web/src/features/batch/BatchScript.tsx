@@ -1,15 +1,17 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useId, useMemo, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { useId, useState } from "react";
 import { Button, CopyButton } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField, SelectField, TextField } from "@/components/Field";
-import { Code, Empty } from "@/components/Message";
+import { Code, Empty, Problem } from "@/components/Message";
 import { saveText } from "@/lib/browser";
+import { useSettled } from "@/lib/clock";
 import { useServer } from "@/lib/session";
 import { quoted } from "@/lib/words";
 import { faultOf, missingArgument, proposed, tuneCommand, type Choice, type Metric } from "./command";
-import { opened, placesOf, type Place } from "./found";
+import { scriptQuery, type Place } from "./api";
 import styles from "./BatchScript.module.css";
 
 const EXAMPLE = `#!/bin/bash
@@ -25,7 +27,7 @@ const NUMBER = String.raw`: ([\d.]+)`;
 /** The values of a place by its kind and target. */
 type Values = Readonly<Record<string, Pick<Choice, "values" | "start">>>;
 
-/** A form that makes the command with which a user tunes a batch script with jobs of their own. The script stays in the browser. */
+/** A form that makes the command with which a user tunes a batch script with jobs of their own. The service reads the script and stores nothing. */
 export function BatchScript() {
   const [file, setFile] = useState("job.sh");
   const [script, setScript] = useState("");
@@ -33,13 +35,15 @@ export function BatchScript() {
   const [metric, setMetric] = useState<Metric>({ name: "rate", pattern: null, goal: "maximize" });
   const [trials, setTrials] = useState("30");
   const [parallel, setParallel] = useState("1");
-  const places = useMemo(() => placesOf(script), [script]);
+  const read = useQuery({ ...scriptQuery(useSettled(script, 300)), enabled: script.trim() !== "" });
+  const places = script.trim() === "" ? [] : (read.data?.places ?? []);
   const choices = places.flatMap((place) => {
     const own = values[keyOf(place)];
     return own === undefined ? [] : [{ place, ...own }];
   });
   const fixed = choices.map(({ place }) => place).filter((place) => place.fixed);
   const missing = missingArgument(choices);
+  const changed = useQuery({ ...scriptQuery(script, fixed.map(({ target }) => target)), enabled: fixed.length > 0 });
   const isReady =
     file.trim() !== "" &&
     choices.length > 0 &&
@@ -47,7 +51,8 @@ export function BatchScript() {
     missing === undefined &&
     countFault(trials) === undefined &&
     countFault(parallel) === undefined &&
-    metricFault(metric) === undefined;
+    metricFault(metric) === undefined &&
+    (fixed.length === 0 || (changed.data !== undefined && !changed.isPlaceholderData));
   const replace = (text: string, name?: string) => {
     setScript(text);
     setValues({});
@@ -60,7 +65,9 @@ export function BatchScript() {
       </Card>
       <div className={styles.stack}>
         <Card title={t`Values to tune`}>
-          {places.length === 0 ? (
+          {read.error !== null && script.trim() !== "" ? (
+            <Problem error={read.error} />
+          ) : places.length === 0 ? (
             <Empty title={script.trim() === "" ? t`No script yet` : t`Nothing found that could be tuned`}>
               <p>
                 <Trans>
@@ -95,7 +102,7 @@ export function BatchScript() {
           <Commands
             command={tuneCommand({ file: file.trim(), choices, metric, trials: Number(trials), parallel: Number(parallel) })}
             file={file.trim()}
-            script={fixed.length === 0 ? null : opened(script, fixed)}
+            script={fixed.length === 0 ? null : (changed.data?.text ?? null)}
             fixed={fixed}
           />
         ) : null}
@@ -115,7 +122,7 @@ function Script({ file, script, onFile, onScript }: ScriptProps) {
   const id = useId();
   return (
     <div className={styles.stack}>
-      <p className={styles.note}>{t`The script stays in this browser. Nothing is sent to the service.`}</p>
+      <p className={styles.note}>{t`The service reads the script, stores nothing of it and sends it nowhere.`}</p>
       <label className={styles.stack}>
         <span className={styles.label}>{t`Open a file`}</span>
         <input

@@ -1,8 +1,14 @@
 import { expect, test } from "vitest";
 import { faultOf, missingArgument, proposed, tuneCommand, type Choice } from "./command";
-import { placesOf } from "./found";
+import type { Place } from "./api";
 
-const PLACES = placesOf("#SBATCH -c 4\nTILE=64\nrun $2 $1 $unroll");
+const PLACES: Place[] = [
+  { name: "cpus_per_task", kind: "option", target: "cpus-per-task", value: "4", line: 1, fixed: false },
+  { name: "tile", kind: "env", target: "TILE", value: "64", line: 2, fixed: true },
+  { name: "argument2", kind: "argument", target: "2", value: "", line: 3, fixed: false },
+  { name: "argument1", kind: "argument", target: "1", value: "", line: 3, fixed: false },
+  { name: "unroll", kind: "env", target: "unroll", value: "", line: 3, fixed: false },
+];
 
 function choice(target: string, values: string, start: string): Choice {
   const place = PLACES.find((one) => one.target === target);

@@ -1,6 +1,6 @@
 import { t } from "@lingui/core/macro";
 import { quoted } from "@/lib/words";
-import type { Place } from "./found";
+import type { Place } from "./api";
 
 /** A place that the user has chosen, with the values to try. */
 export interface Choice {

@@ -1,12 +1,12 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useId, useRef, useState } from "react";
+import { useId, useMemo, useRef, useState } from "react";
 import { Button } from "@/components/Button";
 import { Problem as Refusal } from "@/components/Message";
+import YamlEditor, { type EditorHandle, type Marked } from "@/components/YamlEditor";
 import type { ComponentCheck } from "@/lib/api/client";
 import { useSettled } from "@/lib/clock";
 import { checkQuery, useWriteComponent } from "./api";
-import { YamlEditor, type EditorHandle } from "./YamlEditor";
 import styles from "./WriteComponent.module.css";
 
 interface Props {
@@ -33,16 +33,17 @@ export function WriteComponent({ name, initial, after, onSaved, onChange }: Prop
   const id = useId();
   const isCurrent = settled === text && !check.isPlaceholderData && check.data !== undefined;
   const problems = check.data?.problems ?? NONE;
+  const marked = useMemo(() => problems.map(markOf), [problems]);
   const renamed = isCurrent && problems.length === 0 && name !== null && check.data.name !== name;
   return (
     <div className={styles.layout}>
       <div>
         <YamlEditor
           handle={editor}
-          initial={initial}
+          text={text}
           label={t`Component file`}
           describedBy={`${id}-state`}
-          problems={problems}
+          problems={marked}
           words={check.data?.words ?? NO_WORDS}
           onChange={(next) => {
             setText(next);
@@ -59,7 +60,7 @@ export function WriteComponent({ name, initial, after, onSaved, onChange }: Prop
           <ul className={styles.problems} aria-label={t`Problems`}>
             {problems.map((problem) => (
               <li key={`${problem.line} ${problem.column} ${problem.field} ${problem.message}`}>
-                <button type="button" className={styles.problem} onClick={() => editor.current?.show(problem)}>
+                <button type="button" className={styles.problem} onClick={() => editor.current?.show(markOf(problem))}>
                   {t`line ${problem.line},`} <span className={styles.field}>{problem.field}</span>
                   <br />
                   {problem.message}
@@ -84,6 +85,10 @@ export function WriteComponent({ name, initial, after, onSaved, onChange }: Prop
       </div>
     </div>
   );
+}
+
+function markOf({ field, message, ...place }: ComponentCheck["problems"][number]): Marked {
+  return { ...place, message: `${field}: ${message}` };
 }
 
 function verdict(problems: number): string {

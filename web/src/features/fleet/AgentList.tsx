@@ -7,6 +7,7 @@ import { useNow } from "@/lib/clock";
 import { formatDuration, formatNumber } from "@/lib/format";
 import { AgentActions } from "./AgentActions";
 import styles from "./AgentList.module.css";
+import { Installables } from "./Installable";
 
 interface Props {
   agents: Agent[];
@@ -66,6 +67,7 @@ export function AgentList({ agents, mayChange, trial, component }: Props) {
               <dd>{agent.version || "—"}</dd>
             </div>
           </dl>
+          {mayChange && agent.installable.length > 0 ? <Installables agent={agent} /> : null}
           {mayChange ? <AgentActions agent={agent} /> : null}
         </li>
       ))}

@@ -35,3 +35,10 @@ export function useForget(agent_id: string) {
 export function useEnrolment() {
   return useMutation({ mutationFn: (minutes: number) => unwrap(api.POST("/api/v1/enrolments", { body: { minutes } })) });
 }
+
+/** Ask an agent to install, update or remove a component that ships with it. */
+export function useOrder(agent_id: string) {
+  return useAgentChange((body: { component: string; action: "install" | "remove" }) =>
+    unwrap(api.POST("/api/v1/agents/{agent_id}/components", { params: { path: { agent_id } }, body })),
+  );
+}

@@ -8,11 +8,24 @@ import { ApiError, type MatchingRecord } from "@/lib/api/client";
 import { useChangeRecord } from "./api";
 import styles from "./matching.module.css";
 
-/** A button with a dialog that withdraws an active record, or restores a withdrawn one. */
-export function ChangeRecord({ record }: { record: MatchingRecord }) {
+type Step = "withdraw" | "restore" | "approve";
+
+/** Return what is to be done with a record: an active one is withdrawn, one that is withheld needs an approval. */
+export function stepOf({ state, cause, withheld }: MatchingRecord): Step {
+  if (state === "ACTIVE") return "withdraw";
+  return cause === "approval" || withheld !== "" ? "approve" : "restore";
+}
+
+interface Props {
+  record: MatchingRecord;
+  step: Step;
+}
+
+/** A button with a dialog that withdraws, restores or approves a record. */
+export function ChangeRecord({ record, step }: Props) {
   const [open, setOpen] = useState(false);
-  const isActive = record.state === "ACTIVE";
-  const isApproval = record.cause === "approval";
+  const isActive = step === "withdraw";
+  const isApproval = step === "approve";
   return (
     <Dialog
       open={open}
@@ -20,16 +33,16 @@ export function ChangeRecord({ record }: { record: MatchingRecord }) {
       title={isActive ? t`Withdraw record ${record.id}?` : isApproval ? t`Approve record ${record.id}?` : t`Restore record ${record.id}?`}
       trigger={<Button kind={isActive ? "danger" : "plain"}>{isActive ? t`Withdraw …` : isApproval ? t`Approve …` : t`Restore …`}</Button>}
     >
-      <Fields record={record} onDone={() => setOpen(false)} />
+      <Fields record={record} step={step} onDone={() => setOpen(false)} />
     </Dialog>
   );
 }
 
-function Fields({ record, onDone }: { record: MatchingRecord; onDone: () => void }) {
+function Fields({ record, step, onDone }: Props & { onDone: () => void }) {
   const [reason, setReason] = useState("");
   const change = useChangeRecord(record.id);
-  const isActive = record.state === "ACTIVE";
-  const isApproval = record.cause === "approval";
+  const isActive = step === "withdraw";
+  const isApproval = step === "approve";
   const isAtReason = change.error instanceof ApiError && change.error.data.field === "reason";
   return (
     <form
@@ -43,7 +56,9 @@ function Fields({ record, onDone }: { record: MatchingRecord; onDone: () => void
         {isActive
           ? t`No further job gets these settings. Jobs that run already keep them.`
           : isApproval
-            ? t`Jobs that resemble the tuned one get these settings, although: ${record.state_reason}`
+            ? record.withheld === ""
+              ? t`Jobs of everybody that resemble the tuned one get these settings.`
+              : t`Jobs of everybody that resemble the tuned one get these settings, although: ${record.withheld}`
             : t`Jobs match the record again. Only jobs that are submitted from now on count for or against it.`}
       </p>
       <TextField

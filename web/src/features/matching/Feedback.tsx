@@ -7,7 +7,9 @@ type Feedback = NonNullable<MatchingRecord["feedback"]>;
 
 /** Show how many jobs a record has had, and how their run times changed. A change whose interval contains 0 has no colour. */
 export function FeedbackText({ feedback }: { feedback: Feedback | null }) {
-  if (feedback === null || feedback.applied + feedback.control === 0) return <span className={styles.soft}>{t`no jobs yet`}</span>;
+  if (feedback === null || feedback.applied + feedback.control === 0) {
+    return <span className={styles.soft}>{feedback === null || feedback.unconfirmed === 0 ? t`no jobs yet` : unconfirmedText(feedback)}</span>;
+  }
   const change = changeText(feedback);
   return (
     <span>
@@ -19,8 +21,13 @@ export function FeedbackText({ feedback }: { feedback: Feedback | null }) {
       ) : (
         <span className={toneOf(feedback)}>{change}</span>
       )}
+      {feedback.unconfirmed === 0 ? null : <span className={styles.soft}>{unconfirmedText(feedback)}</span>}
     </span>
   );
+}
+
+function unconfirmedText({ unconfirmed }: Feedback): string {
+  return plural(unconfirmed, { one: "# job does not count, because no scheduler has confirmed it", other: "# jobs do not count, because no scheduler has confirmed them" });
 }
 
 /** Write the change of the run time with its interval; null if it is not known. */

@@ -74,6 +74,7 @@ const DECISIONS = {
   CONTROL: { text: msg`control`, tone: "info" },
   DRY_RUN: { text: msg`dry run`, tone: "soft" },
   REFUSED: { text: msg`refused`, tone: "warn" },
+  EXPLORED: { text: msg`candidate of a live study`, tone: "info" },
 } as const;
 
 const ENDS = { COMPLETED: msg`completed`, FAILED: msg`failed`, CANCELLED: msg`cancelled` };

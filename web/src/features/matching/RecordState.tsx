@@ -14,14 +14,27 @@ export function causeText({ cause, state_reason }: Pick<MatchingRecord, "cause" 
   return texts[cause];
 }
 
-export function RecordState({ state, cause }: Pick<MatchingRecord, "state" | "cause">) {
+/** Return whether only jobs of the record's own user get the settings, because no administrator has approved it. */
+export function isForUser({ state, audience }: Pick<MatchingRecord, "state" | "audience">): boolean {
+  return state === "ACTIVE" && audience === "user";
+}
+
+export function RecordState({ record: { state, cause, audience, job } }: { record: Pick<MatchingRecord, "state" | "cause" | "audience" | "job"> }) {
+  if (isForUser({ state, audience })) return <Badge tone="good">{t`active for ${job.user}`}</Badge>;
   if (cause === "approval") return <Badge tone="warn">{t`needs approval`}</Badge>;
   return <Badge tone={state === "ACTIVE" ? "good" : "warn"}>{i18n._(RECORD_STATES[state])}</Badge>;
 }
 
 /** Say since when a record is active, or when and why it was withdrawn. */
-export function RecordReason({ record: { state, cause, active_since, withdrawn_at, state_reason } }: { record: MatchingRecord }) {
+export function RecordReason({ record: { state, cause, audience, job, active_since, withdrawn_at, state_reason } }: { record: MatchingRecord }) {
   if (cause === "approval") return <>{t`No job gets these settings yet.`} {state_reason}</>;
+  if (isForUser({ state, audience })) {
+    return (
+      <Trans>
+        Only jobs of {job.user} get these settings, since <On at={active_since} /> (<Ago at={active_since} />). An administrator can approve them for everybody.
+      </Trans>
+    );
+  }
   if (state === "ACTIVE") {
     return (
       <Trans>

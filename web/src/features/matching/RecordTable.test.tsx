@@ -9,13 +9,14 @@ it("shows gains, jobs and reasons, and colours only a change whose interval excl
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   const place = document.createElement("div");
   const root = createRoot(place);
-  const fared = (change: number | null, low: number | null, high: number | null) => ({ applied: 4, control: 1, change, low, high });
+  const fared = (change: number | null, low: number | null, high: number | null) => ({ applied: 4, control: 1, change, low, high, users: 2, unconfirmed: 0 });
   const records = [
     makeRecord({ id: "1", feedback: fared(-0.2, -0.25, -0.1) }),
     makeRecord({ id: "2", feedback: fared(-0.01, -0.1, 0.1) }),
     makeRecord({ id: "3", feedback: fared(null, null, null) }),
     makeRecord({ id: "4", feedback: fared(0.1, 0.05, 0.15), state: "WITHDRAWN", cause: "jobs", state_reason: "Jobs took longer." }),
     makeRecord({ id: "5", state: "WITHDRAWN", cause: "person", state_reason: "The compiler is new." }),
+    makeRecord({ id: "6", audience: "user", feedback: { ...fared(null, null, null), applied: 0, control: 0, unconfirmed: 3 } }),
   ];
   act(() => {
     root.render(<RecordTable records={records} sort="-gain" onSort={() => undefined} link={({ id }) => <a href={id}>{id}</a>} study={(name) => name} />);
@@ -27,6 +28,7 @@ it("shows gains, jobs and reasons, and colours only a change whose interval excl
     "4 jobs with the settings, 1 controltoo few for a comparison",
     "4 jobs with the settings, 1 control10.0 % slower (95 %: +5.0 % to +15.0 %)",
     "no jobs yet",
+    "3 jobs do not count, because no scheduler has confirmed them",
   ]);
   const colours = [...place.querySelectorAll('td[data-label="Jobs so far"]')].map((cell) => [...cell.querySelectorAll("span")].map((one) => one.className).join(" "));
   expect(colours.map((name) => [name.includes("good"), name.includes("bad")])).toEqual([
@@ -35,9 +37,10 @@ it("shows gains, jobs and reasons, and colours only a change whose interval excl
     [false, false],
     [false, true],
     [false, false],
+    [false, false],
   ]);
-  expect(cells("State")).toEqual(["active", "active", "active", "withdrawnits jobs were slower", "withdrawnThe compiler is new."]);
-  expect(place.querySelector('th[aria-sort="descending"]')?.textContent).toBe("Proven gain ↓");
+  expect(cells("State")).toEqual(["active", "active", "active", "withdrawnits jobs were slower", "withdrawnThe compiler is new.", "active for ada"]);
+  expect(place.querySelector('th[aria-sort="descending"]')?.textContent).toBe("Proven gain");
   act(() => {
     root.unmount();
   });

@@ -59,7 +59,7 @@ export function RecordTable({ records, sort, onSort, link, study }: Props) {
             </td>
             <td data-label={t`State`}>
               <span>
-                <RecordState state={record.state} cause={record.cause} />
+                <RecordState record={record} />
                 {record.state === "ACTIVE" ? null : <span className={`${styles.part} ${styles.soft}`} title={record.state_reason}>{causeText(record)}</span>}
               </span>
             </td>

@@ -11,6 +11,7 @@ function makeReported(decision: string, seconds: number, changes: Partial<Report
     job: { submitted_at: "2026-01-03T00:00:00Z", nodes: 2 },
     end: "COMPLETED",
     seconds,
+    confirmed: true,
     considered: [{ record: "7", score: 0.9, decision, reason: "" }],
     ...changes,
   } as ReportedJob;
@@ -26,6 +27,7 @@ it("takes the jobs that the feedback compares, and no others", () => {
     makeReported("DRY_RUN", 6),
     makeReported("APPLIED", 7, { end: "FAILED" }),
     makeReported("APPLIED", 0),
+    makeReported("APPLIED", 11, { confirmed: false }),
     makeReported("APPLIED", 8, early),
     makeReported("APPLIED", 9, { considered: [{ record: "8", score: 0.9, decision: "APPLIED", reason: "" }] }),
   ];

@@ -142,8 +142,8 @@ export function runTimesOf({ id, active_since }: MatchingRecord, jobs: readonly 
   const since = Date.parse(active_since);
   const of = (decision: "APPLIED" | "CONTROL") =>
     jobs
-      .filter(({ end, seconds, job, considered }) => {
-        const counts = end === "COMPLETED" && seconds > 0 && Date.parse(job.submitted_at) >= since;
+      .filter(({ end, seconds, job, considered, confirmed }) => {
+        const counts = confirmed && end === "COMPLETED" && seconds > 0 && Date.parse(job.submitted_at) >= since;
         return counts && considered.some((one) => one.record === id && one.decision === decision);
       })
       .map(({ job_id, submission, seconds, job: { nodes } }) => ({ job: job_id || submission.slice(0, 8), seconds, nodes }));

@@ -19,7 +19,7 @@ export function StudyRecord({ study, link }: Props) {
   if (record === undefined) return null;
   return (
     <section className={styles.ofStudy} aria-label={t`Application matching`}>
-      <RecordState state={record.state} cause={record.cause} />
+      <RecordState record={record} />
       <p>
         <RecordReason record={record} />
       </p>

@@ -61,7 +61,7 @@ export function useMatch() {
 
 export interface JobFilter {
   record?: string;
-  decision?: "APPLIED" | "CONTROL" | "DRY_RUN" | "REFUSED" | "";
+  decision?: "APPLIED" | "CONTROL" | "DRY_RUN" | "REFUSED" | "EXPLORED" | "";
   where?: string[];
 }
 
@@ -89,6 +89,19 @@ export function useUpdateSettings() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (body: NewMatchingSettings) => unwrap(api.PUT("/api/v1/matching/settings", { body })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["matching"] }),
+  });
+}
+
+export const approvalQuery = queryOptions({
+  queryKey: ["matching", "approval"],
+  queryFn: () => unwrap(api.GET("/api/v1/matching/approval")),
+});
+
+export function useUpdateApproval() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (required: boolean) => unwrap(api.PUT("/api/v1/matching/approval", { body: { required } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["matching"] }),
   });
 }

@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Button, MoreButton } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { Conditions, type Filtered } from "@/components/Conditions";
+import { Conditions, refusalOf, type Filtered } from "@/components/Conditions";
 import { Empty, Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
@@ -34,8 +34,8 @@ export function Deliveries({ channel, where, onWhere, onClose }: Props) {
         </Button>
       }
     >
-      <Conditions where={where} columns={DELIVERY_COLUMNS} example="state = failed" onChange={onWhere} />
-      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      <Conditions where={where} error={error} columns={DELIVERY_COLUMNS} example="state = failed" onChange={onWhere} />
+      {error === null || refusalOf(error) !== null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`deliveries`} /> : null
       ) : deliveries.length === 0 ? (

@@ -1,8 +1,9 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
+import { Bell } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
-import { Conditions } from "@/components/Conditions";
+import { Conditions, refusalOf } from "@/components/Conditions";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { Popover } from "@/components/Popover";
 import { Ago } from "@/components/Time";
@@ -44,9 +45,7 @@ export default function NotificationList({ link }: Props) {
       onOpenChange={change}
       trigger={
         <Button small kind="quiet" aria-label={name} title={name} className={styles.button}>
-          <svg viewBox="0 0 20 20" width="17" height="17" fill="none" stroke="currentColor" strokeWidth="1.7" strokeLinejoin="round" aria-hidden="true">
-            <path d="M10 2.8a5 5 0 0 0-5 5c0 4.2-1.7 5.7-1.7 5.7h13.4S15 12 15 7.8a5 5 0 0 0-5-5ZM8.3 16.4a1.9 1.9 0 0 0 3.4 0" />
-          </svg>
+          <Bell />
           {unread === 0 ? null : (
             <span className={styles.count} aria-hidden="true">
               {shown}
@@ -56,8 +55,8 @@ export default function NotificationList({ link }: Props) {
       }
     >
       <h2 className={styles.heading}>{t`Notifications`}</h2>
-      {where.length === 0 && data?.notices.length === 0 ? null : <Conditions bare where={where} columns={NOTICE_COLUMNS} example="study = nightly" onChange={(next) => setWhere(next ?? [])} />}
-      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {where.length === 0 && data?.notices.length === 0 ? null : <Conditions bare where={where} error={error} columns={NOTICE_COLUMNS} example="study = nightly" onChange={(next) => setWhere(next ?? [])} />}
+      {error === null || refusalOf(error) !== null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`notifications`} /> : null
       ) : data.notices.length === 0 && where.length > 0 ? (

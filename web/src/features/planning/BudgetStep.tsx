@@ -33,7 +33,7 @@ export function BudgetStep({ draft, plan }: { draft: Draft; plan: Plan | undefin
             "budget.max_trials",
             budget.max_trials,
             t`no limit`,
-            plan?.size ? t`The space has ${formatConfigurations(plan.size)}.` : t`The number of trials to measure.`,
+            plan?.size ? t`The space has ${formatConfigurations(plan.feasible ?? plan.size)}.` : t`The number of trials to measure.`,
           )}
           {field(t`Total time`, "budget.max_time", budget.max_time, t`no limit`, t`Counted from the first trial, e.g. 90s, 20m or 8h.`)}
           {onAgents ? field(t`Node-hours`, "budget.max_node_hours", budget.max_node_hours, t`no limit`, t`The sum of the run times of all trials.`) : null}

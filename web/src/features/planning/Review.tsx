@@ -4,13 +4,13 @@ import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
 import type { Configuration, Plan } from "@/lib/api/client";
 import { Estimate } from "./BudgetStep";
-import { formatConfigurations } from "@/lib/format";
+import { formatNumber, formatSpace } from "@/lib/format";
 import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
 import { textOf } from "@/lib/values";
 import { Able } from "./What";
-import { Values, WouldRun } from "./WouldRun";
+import { standardOf, Values, WouldRun } from "./WouldRun";
 
 interface Props {
   draft: Draft;
@@ -78,7 +78,7 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                   <dt>{t`Search space`}</dt>
                   <dd>
                     {plural(plan.spec.space.parameters.length, { one: "# parameter", other: "# parameters" })},{" "}
-                    {plan.size === null ? t`continuous` : formatConfigurations(plan.size)}
+                    {plan.size === null ? t`continuous` : formatSpace({ size: plan.size, feasible: plan.feasible })}
                   </dd>
                 </div>
                 <div>
@@ -90,7 +90,7 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                 </div>
                 <div>
                   <dt>{t`Trials`}</dt>
-                  <dd>{plan.spec.budget?.max_trials ?? t`no limit`}</dd>
+                  <dd>{plan.spec.budget?.max_trials == null ? t`no limit` : formatNumber(plan.spec.budget.max_trials)}</dd>
                 </div>
                 {plan.started_from.length === 0 ? null : (
                   <div>
@@ -136,7 +136,7 @@ function First({ plan: { first, spec }, name }: { plan: Plan; name: string }) {
         ) : (
           shown.map((configuration, index) => (
             <p key={index}>
-              <b>{index + 1}</b> <Values configuration={configuration} />
+              <b>{index + 1}</b> <Values configuration={configuration} standard={index === 0 ? undefined : standardOf(spec)} />
             </p>
           ))
         )}

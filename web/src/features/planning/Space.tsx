@@ -4,7 +4,7 @@ import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField, SelectField, TextField } from "@/components/Field";
 import type { Parameter, Plan, Scalar } from "@/lib/api/client";
-import { formatConfigurations, formatList, formatNumber, formatValue } from "@/lib/format";
+import { formatSpace, formatList, formatNumber, formatValue } from "@/lib/format";
 import { FaultAt, Meant } from "./FaultAt";
 import { Lines, ValueField } from "./Fields";
 import styles from "./planning.module.css";
@@ -37,7 +37,7 @@ export function Space({ draft, space, plan }: Props) {
       title={own ? t`Parameters: ${formatNumber(tuned.length)} of ${formatNumber(all.length)}` : t`Parameters`}
       actions={
         <span className={styles.soft}>
-          {plan === undefined ? "" : plan.size === null ? t`continuous search space` : formatConfigurations(plan.size)}
+          {plan === undefined ? "" : plan.size === null ? t`continuous search space` : formatSpace({ size: plan.size, feasible: plan.feasible })}
           {plan?.spec.execution ? t`, up to ${formatNumber(plan.spec.execution.parallelism ?? 1)} at once` : ""}
         </span>
       }

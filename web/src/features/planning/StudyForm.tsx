@@ -16,11 +16,11 @@ import { MethodStep } from "./MethodStep";
 import styles from "./planning.module.css";
 import { Review } from "./Review";
 import { Space } from "./Space";
+import { StudyFileEditor } from "./StudyFileEditor";
 import { edit, isObject, type StudyFile } from "./studyFile";
 import type { Draft } from "./useDraft";
 import { textOf } from "@/lib/values";
 import { What } from "./What";
-import { YamlEditor } from "./YamlEditor";
 
 interface Props {
   draft: Draft;
@@ -93,6 +93,7 @@ export function StudyForm({ draft, tags, onTags, step, onStep, components, space
     );
   }
   const [context, elsewhere] = useFields(faults);
+  const names = useMemo(() => space?.map(({ name }) => name) ?? [], [space]);
   return (
     <div className={styles.layout}>
       <div className={styles.form}>
@@ -134,7 +135,7 @@ export function StudyForm({ draft, tags, onTags, step, onStep, components, space
         {/* Not every field that can be wrong stands in the form: a parameter that there is none of, one that a filter hides, one of another step. */}
         {elsewhere.map(({ field, message }) => (
           <p key={message} className={styles.error} role="alert">
-            {message} <Meant name={unknownParameter(field, space)} names={space?.map(({ name }) => name) ?? []} />
+            {message} <Meant name={unknownParameter(field, space)} names={names} />
           </p>
         ))}
         <div className={styles.buttons}>
@@ -158,7 +159,7 @@ export function StudyForm({ draft, tags, onTags, step, onStep, components, space
           )}
         </div>
       </div>
-      <YamlEditor draft={draft} keys={methods?.file_keys ?? []} />
+      <StudyFileEditor draft={draft} faults={faults} methods={methods} parameters={names} />
     </div>
   );
 }

@@ -24,11 +24,11 @@ export function WouldRun({ spec, name, configurations }: Props) {
   if (error !== null) return <Problem error={error} again={() => void refetch()} />;
   if (data === undefined) return null;
   if (data.state === "waiting") return <Loading what={t`command lines`} />;
-  if (data.state === "answered") return <Answer answer={data} />;
+  if (data.state === "answered") return <Answer answer={data} standard={standardOf(spec)} />;
   return <ByHand why={data.message} spec={spec} configurations={configurations} />;
 }
 
-function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
+function Answer({ answer: { agent, trials }, standard }: { answer: DryRun; standard: Configuration }) {
   return (
     <>
       <p className={styles.soft}>
@@ -39,7 +39,7 @@ function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
       {trials.map(({ params, invocation, refusal }, index) => (
         <details key={index} open={index === 0} className={styles.trial}>
           <summary>
-            <b>{index + 1}</b> <Values configuration={params} />
+            <b>{index + 1}</b> <Values configuration={params} standard={standard} />
           </summary>
           {invocation === null ? (
             <p className={styles.error}>{t`The agent would refuse this trial: ${refusal}`}</p>
@@ -74,15 +74,15 @@ function ByHand({ why, spec: { execution }, configurations }: { why: string; spe
   );
 }
 
-/** Show a configuration in one line. */
-export function Values({ configuration }: { configuration: Configuration }) {
-  return (
-    <code>
-      {Object.entries(configuration)
-        .map(([name, value]) => `${name} = ${formatValue(value)}`)
-        .join(", ")}
-    </code>
-  );
+/** Show a configuration in one line: the values that differ from `standard`, or all values without it. */
+export function Values({ configuration, standard }: { configuration: Configuration; standard?: Configuration }) {
+  const shown = Object.entries(configuration).filter(([name, value]) => standard?.[name] !== value);
+  return shown.length === 0 ? t`Default configuration` : <code>{shown.map(([name, value]) => `${name} = ${formatValue(value)}`).join(", ")}</code>;
+}
+
+/** Return the default configuration of a plan's space. */
+export function standardOf({ space }: StudySpec): Configuration {
+  return Object.fromEntries(space.parameters.flatMap(({ name, default: value }) => (value == null ? [] : [[name, value]])));
 }
 
 /** Return the command that shows, on the agent's machine, how the agent would run a configuration. */

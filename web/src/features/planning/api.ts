@@ -62,6 +62,20 @@ export function cloneQuery(name: string) {
   });
 }
 
+/** Return a name that no study has: the given one, or with a number. It is fetched for each new draft. */
+export function freeNameQuery(name: string) {
+  return queryOptions({
+    queryKey: ["free-name", name],
+    queryFn: async () => {
+      const { studies } = await unwrap(api.GET("/api/v1/studies", { params: { query: { name_prefix: name, page_size: MOST } } }));
+      const taken = studies.map((one) => one.name);
+      return taken.includes(name) ? nextName(name, taken) : name;
+    },
+    staleTime: Infinity,
+    gcTime: 0,
+  });
+}
+
 /** Check the name of a new study. It fails in the same way as the creation. */
 export function nameQuery(name: string) {
   return queryOptions({

@@ -27,7 +27,7 @@ describe("where a fault is", () => {
     expect(messageFor([other, fault], "parameters.n")).toBe("too small");
     expect(messageFor([other, fault], "parameters.nn")).toBeUndefined();
     expect(messageFor([], "parameters")).toBeUndefined();
-    expect(faultOf(new FileFault("line 2", "none")).field).toBe("line 2");
+    expect(faultOf(new FileFault("line 2", "none", 2)).field).toBe("line 2");
   });
 
   it.each([

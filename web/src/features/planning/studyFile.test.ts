@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { edit, FileFault, read } from "./studyFile";
+import { edit, FileFault, lineOf, read } from "./studyFile";
 
 const FILE = `# tonight
 component: gcc-flags # the flags
@@ -41,4 +41,14 @@ describe("edit", () => {
     expect(edit(text, ["start_from", 2], "c")).toBe("start_from:\n  - a # the first\n  # of last week\n  - b\n  - c\nseed: 1\n");
     expect(edit(text, ["start_from", 0], undefined)).toBe("start_from:\n  # of last week\n  - b\nseed: 1\n");
   });
+});
+
+it("finds the line of a field, or of the nearest field around it", () => {
+  const text = "# a\nobjectives: [{minimize: s}]\nparameters:\n  n:\n    type: int\n    min: 3\nbugdet: {}\n";
+  expect(lineOf(text, "objectives[0].minimize")).toBe(2);
+  expect(lineOf(text, "parameters.n.min")).toBe(6);
+  expect(lineOf(text, "parameters.n.max")).toBe(4);
+  expect(lineOf(text, "bugdet")).toBe(7);
+  expect(lineOf(text, "budget.max_trials")).toBeUndefined();
+  expect(lineOf(text, "")).toBeUndefined();
 });

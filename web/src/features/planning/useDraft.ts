@@ -46,8 +46,8 @@ export interface Kept {
   tags: string;
 }
 
-/** Return the key of the drafts that begin with a study or a component; without a name: with nothing. */
-export function sourceOf(kind: "clone" | "component", name = ""): string {
+/** Return the key of the drafts that begin with a study, a component or an entry of the gallery; without a name: with nothing. */
+export function sourceOf(kind: "clone" | "component" | "gallery", name = ""): string {
   return `${kind}:${name}`;
 }
 

@@ -1,23 +1,32 @@
 import { plural, t } from "@lingui/core/macro";
-import { useId, useState, type ReactNode } from "react";
+import { useEffect, useId, useRef, useState, type ReactNode } from "react";
 import { CopyButton } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { ConfigurationTable } from "@/components/Table";
 import type { Analysis, Configuration, Measured, Objective, StudySpec } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { isSame, unitsOf } from "@/lib/space";
+import { unitsOf } from "@/lib/space";
+import { pointOf } from "./points";
 import styles from "./BestConfiguration.module.css";
 
 // With more rows than this, only the differences from the default are shown at first.
 const MANY = 12;
 
-/** Compare the best configuration with the default; with several objectives, one of the Pareto set at a time. `actions`: buttons for the chosen one. */
-export function BestConfiguration({ spec, analysis, actions }: { spec: StudySpec; analysis: Analysis; actions?: (best: Measured) => ReactNode }) {
-  const [chosen, choose] = useState<number | null>(null);
-  // At first the one to which the numbers above it belong.
-  const shown = analysis.best.find(({ params }) => isSame(params, analysis.configuration)) ?? analysis.best[0];
-  const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? shown;
-  const title = analysis.best.length > 1 ? t`Best trade-offs` : t`Best configuration`;
+interface Props {
+  spec: StudySpec;
+  analysis: Analysis;
+  /** The number of the first trial of the chosen member of the Pareto front; undefined: the one to which the gains belong. */
+  point?: number | undefined;
+  /** Called when the user chooses another member. Without it, none can be chosen. */
+  onPoint?: ((first: number) => void) | undefined;
+  /** Buttons for the chosen one. */
+  actions?: (best: Measured) => ReactNode;
+}
+
+/** Compare the best configuration with the default; with several objectives, one of the Pareto set at a time. */
+export function BestConfiguration({ spec, analysis, point, onPoint, actions }: Props) {
+  const best = pointOf(analysis, point);
+  const title = analysis.best.length > 1 ? t`Best trade-offs (${formatNumber(analysis.best.length)} on the front)` : t`Best configuration`;
   if (best === undefined) {
     return (
       <Card title={title}>
@@ -36,7 +45,7 @@ export function BestConfiguration({ spec, analysis, actions }: { spec: StudySpec
         </>
       }
     >
-      {analysis.best.length > 1 ? <Front objectives={spec.objectives} front={analysis.best} chosen={best} choose={choose} /> : null}
+      {analysis.best.length > 1 && onPoint !== undefined ? <Front objectives={spec.objectives} front={analysis.best} chosen={best} choose={onPoint} /> : null}
       <Comparison spec={spec} best={best} analysis={analysis} />
     </Card>
   );
@@ -44,11 +53,18 @@ export function BestConfiguration({ spec, analysis, actions }: { spec: StudySpec
 
 function Front({ objectives, front, chosen, choose }: { objectives: Objective[]; front: Measured[]; chosen: Measured; choose: (first: number) => void }) {
   const group = useId();
+  const row = useRef<HTMLLabelElement>(null);
+  const list = useRef<HTMLFieldSetElement>(null);
+  // The chosen one may have been chosen elsewhere, on the plot or by the address. The page itself does not scroll.
+  useEffect(() => {
+    const [frame, one] = [list.current, row.current];
+    if (frame !== null && one !== null) frame.scrollTop = one.offsetTop - frame.offsetTop - frame.clientHeight / 2;
+  }, [chosen]);
   return (
-    <fieldset className={styles.front}>
+    <fieldset ref={list} className={styles.front}>
       <legend>{t`Choose a configuration on the Pareto front:`}</legend>
       {front.map((measured) => (
-        <label key={measured.numbers[0]} className={styles.member}>
+        <label key={measured.numbers[0]} ref={measured === chosen ? row : undefined} className={styles.member}>
           <input type="radio" name={group} checked={measured === chosen} onChange={() => choose(measured.numbers[0] ?? 0)} />
           <span className={styles.number}>#{measured.numbers[0]}</span>
           {objectives.map((objective) => (

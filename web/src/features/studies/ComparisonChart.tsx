@@ -45,7 +45,7 @@ export function ComparisonChart({ comparison }: { comparison: Comparison }) {
         </>
       }
     >
-      <Chart name={`${comparison.curves.map(({ study }) => study).join("-")}-${comparison.metric}`.slice(0, MOST_LETTERS)} height={420} label={describe(comparison)} option={option} />
+      <Chart name={`${comparison.curves.map(({ study }) => study).join("-")}-${comparison.metric}`.slice(0, MOST_LETTERS)} height={420} label={describe(comparison)} zooms option={option} />
     </Card>
   );
 }

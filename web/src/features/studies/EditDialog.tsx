@@ -9,14 +9,14 @@ import { ApiError, type Parameter, type Study } from "@/lib/api/client";
 import { useSettledData } from "@/lib/clock";
 import { useEditSpace, wouldCountQuery } from "./api";
 import { CHOICES, chosenOf, editOf, EXAMPLE, isFaultOf, type Choice, type Chosen, type Edit } from "./edits";
+import { earlierTrialsText } from "@/lib/verdicts";
 import styles from "./RangesDialog.module.css";
 
-/** A button with a dialog that adds, removes, fixes and frees parameters of a running study. */
-export function EditButton({ study }: { study: Study }) {
-  const [shown, show] = useState(false);
+/** A dialog that adds, removes, fixes and frees parameters of a running study. */
+export default function EditDialog({ study, open, onOpenChange }: { study: Study; open: boolean; onOpenChange: (open: boolean) => void }) {
   return (
-    <Dialog title={t`Parameters of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Parameters`}</Button>}>
-      <EditForm study={study} onDone={() => show(false)} />
+    <Dialog title={t`Parameters of ${study.name}`} open={open} onOpenChange={onOpenChange}>
+      <EditForm study={study} onDone={() => onOpenChange(false)} />
     </Dialog>
   );
 }
@@ -80,7 +80,7 @@ function EditForm({ study: latest, onDone }: { study: Study; onDone: () => void 
         {unreadable ? <p className={styles.fault}>{t`Write a line for each parameter, such as ${EXAMPLE}.`}</p> : null}
       </div>
       <p role="status" className={styles.outside}>
-        {changed ? (error === null ? (would.data?.text ?? "") : "") : t`No changes.`}
+        {changed ? (error === null ? (would.data === undefined ? "" : earlierTrialsText(would.data)) : "") : t`No changes.`}
       </p>
       {error === null || shownAtField ? null : <Problem error={error} />}
       <DialogActions>

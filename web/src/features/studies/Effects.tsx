@@ -5,6 +5,7 @@ import { CopyButton } from "@/components/Button";
 import type { Analysis } from "@/lib/api/client";
 import { formatGain, formatGainInterval, formatValue } from "@/lib/format";
 import { titled, type Units } from "@/lib/space";
+import { effectsText } from "@/lib/verdicts";
 import styles from "./Effects.module.css";
 
 type Effects = NonNullable<NonNullable<Analysis["verdict"]>["effects"]>;
@@ -20,7 +21,7 @@ export function Effects({ effects, units }: { effects: Effects; units: Units }) 
       actions={smallest === null ? undefined : <CopyButton label={t`Copy smallest configuration`} text={JSON.stringify(smallest.params, null, 2)} />}
     >
       <p className={styles.text}>
-        <b>{effects.text}</b>
+        <b>{effectsText(effects)}</b>
       </p>
       {parameters.length === 0 ? null : (
         <div className={compact.scroll}>

@@ -6,7 +6,7 @@ import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Study } from "@/lib/api/client";
 import { useCheckStudy } from "./api";
-import { limitOf } from "./edits";
+import { limitOf } from "./limits";
 import styles from "./StudyActions.module.css";
 
 // The settings of a final check that the service uses if a study has none (policies/check.py).
@@ -15,11 +15,11 @@ const USUAL_WIDTH = 0.05;
 const USUAL_EFFECTS = 32;
 
 /** A button that runs a final check: of a study that has ended, or of one whose search then ends. */
-export function CheckButton({ study }: { study: Study }) {
+export function CheckButton({ study, isPrimary }: { study: Study; isPrimary: boolean }) {
   const [shown, show] = useState(false);
   if (study.state === "ABORTED" || study.search_end_reason !== "" && study.state !== "COMPLETED") return null;
   return (
-    <Dialog title={t`Final check of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button small>{t`Run the final check`}</Button>}>
+    <Dialog title={t`Final check of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button kind={isPrimary ? "primary" : "plain"}>{t`Run the final check`}</Button>}>
       <CheckForm study={study} onDone={() => show(false)} />
     </Dialog>
   );

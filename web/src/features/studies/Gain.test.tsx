@@ -17,7 +17,7 @@ const objective = { goal: "minimize", unit: "s", default: 10, best: 8, gain: 0.2
 
 /** Show an analysis, and return what `read` finds on the page. */
 function shown<T>(changes: Partial<Record<keyof Analysis, unknown>>, read: (place: HTMLElement) => T): T {
-  const analysis = { best: [], default: null, default_params: {}, configuration: null, verdict: null, pareto_verdict: null, recommendation: null, configurations: 0, ...changes } as unknown as Analysis;
+  const analysis = { best: [], default: null, default_params: {}, configuration: null, verdict: null, pareto_verdict: null, recommendation: null, configurations: 0, advice: "", advice_data: null, ...changes } as unknown as Analysis;
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   const place = document.createElement("div");
   const root = createRoot(place);
@@ -38,7 +38,7 @@ function shown<T>(changes: Partial<Record<keyof Analysis, unknown>>, read: (plac
 /** Return the headline of each objective's gain. */
 function headlines(changes: Partial<Record<keyof Analysis, unknown>>): (string | undefined)[] {
   // Each objective is a name, a headline and the values.
-  return shown(changes, (place) => [...place.querySelectorAll("dl")].map((one) => one.previousElementSibling?.textContent.replaceAll("\u202f", " ").trim()));
+  return shown(changes, (place) => [...place.querySelectorAll("dl")].map((one) => one.parentElement?.querySelectorAll("p")[1]?.textContent.replaceAll("\u202f", " ").trim()));
 }
 
 it("says of each of several objectives whether its gain is estimated, measured or open", () => {
@@ -56,13 +56,13 @@ it("says of each of several objectives whether its gain is estimated, measured o
 
 const verdict = { level: "proven", code: "better", text: "faster by 20.0 %", gain: 0.2, low: 0.1, high: 0.3, trials: 20, rounds: 10, disturbed_rounds: 0, measured: 20, doubtful: 0, conditions: [], compared: null, advice: "" };
 const seconds = { ...objective, metric: "seconds", gain_low: 0.1, gain_high: 0.3 };
-const words = (place: HTMLElement) => place.textContent.replaceAll("\u202f", " ");
+const words = (place: Element) => place.textContent.replaceAll("\u202f", " ");
 
 it("says next to a proven gain that rounds were disturbed, under which conditions it holds, and what would help", () => {
   const load = { text: "3 of 10 rounds were disturbed: other processes took 50 % of the CPUs", code: "load", values: {} };
   const injected = { text: "under injected contention", code: "injected", values: {} };
   const disturbed = { ...verdict, text: "faster by 20.0 %; 3 of 10 rounds were disturbed", disturbed_rounds: 3, conditions: [load, injected], advice: "CPU time is less affected." };
-  const items = shown({ objectives: [seconds], verdict: disturbed }, (place) => [...place.querySelectorAll("li")].map((one) => one.textContent));
+  const items = shown({ objectives: [seconds], verdict: disturbed }, (place) => [...place.querySelectorAll("li")].map(words));
   expect(items).toEqual([load.text, injected.text, "CPU time is less affected."]);
   expect(shown({ objectives: [seconds], verdict: disturbed }, words)).toContain("proven: faster by 20.0 %; 3 of 10 rounds were disturbed");
   expect(shown({ objectives: [seconds], verdict }, (place) => place.querySelectorAll("li")).length).toBe(0);

@@ -1,38 +1,44 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useContext } from "react";
+import { BadgeCheck } from "lucide-react";
+import { useContext, type ReactNode } from "react";
 import { OnPaper } from "@/components/Chart";
-import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
+import { IntervalBar } from "@/components/IntervalBar";
+import type { Analysis, Measured, ObjectiveProgress, Study } from "@/lib/api/client";
 import { isSame } from "@/lib/space";
-import { formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
+import { formatFactor, formatGain, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
 import { adviceText, changesText, conditionText, verdictText } from "@/lib/verdicts";
+import { gainsOf } from "./points";
 import styles from "./Gain.module.css";
 
-/** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. What it is based on is folded. */
-export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) {
+interface Props {
+  analysis: Analysis;
+  study: Study;
+  /** The member of the Pareto front whose gains are shown; undefined: the one to which the numbers of the analysis belong. */
+  point?: Measured | undefined;
+  /** What the user can do next, below the verdict. */
+  children?: ReactNode;
+}
+
+/** Show the gain of the best over the default for each objective, its interval, and the verdict. Only a proven gain is green. What it is based on is folded. */
+export function Gain({ analysis, study, point, children }: Props) {
   const onPaper = useContext(OnPaper);
   const [first] = analysis.best;
+  const objectives = point === undefined ? analysis.objectives : gainsOf(analysis, point, study.spec.objectives);
   return (
     <div className={styles.gains}>
+      <Headlines analysis={analysis} study={study} objectives={objectives} />
       <Verdict analysis={analysis} study={study} />
       <Conditions analysis={analysis} />
-      {analysis.objectives.map((objective) => (
-        <Objective
-          key={objective.metric}
-          objective={objective}
-          level={analysis.verdict?.level}
-          open={openText(analysis)}
-          isEstimated={isEstimated(objective, analysis, study.spec.noisy ?? true)}
-        />
-      ))}
       <Compared analysis={analysis} />
       {analysis.verdict?.compared == null && analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
         <p className={styles.basis}>{t`The default is the best so far.`}</p>
       ) : null}
+      {children}
       <details className={styles.known} open={onPaper}>
         <summary>{t`How is this known?`}</summary>
-        <Basis analysis={analysis} />
-        {analysis.objectives.map((objective) => (
+        <Basis analysis={analysis} point={point} />
+        {objectives.map((objective) => (
           <Estimate key={objective.metric} objective={objective} />
         ))}
         <Expected analysis={analysis} />
@@ -44,6 +50,13 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
       </details>
     </div>
   );
+}
+
+function Headlines({ analysis, study, objectives }: { analysis: Analysis; study: Study; objectives: readonly ObjectiveProgress[] }) {
+  const open = openText(analysis);
+  return objectives.map((objective) => (
+    <Objective key={objective.metric} objective={objective} level={analysis.verdict?.level} open={open} isEstimated={isEstimated(objective, analysis, study.spec.noisy ?? true)} />
+  ));
 }
 
 type Level = NonNullable<Analysis["verdict"]>["level"];
@@ -59,6 +72,8 @@ function openText({ verdict, pareto_verdict: several }: Analysis): string | null
       return t`The default is better`;
     case "fails":
       return t`The best configuration fails`;
+    case "unstable":
+      return t`Unstable on some nodes`;
     case "check_failed":
       return t`The final check has failed`;
     default:
@@ -98,6 +113,7 @@ function Objective({ objective, level, open, isEstimated: estimated }: Objective
           {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
         </p>
       )}
+      {gain === null || open !== null || (gain === 0 && low === null) ? null : <IntervalBar gain={gain} low={low} high={high} isProven={level === undefined ? low !== null && low > 0 : level === "proven"} />}
       <dl className={styles.values}>
         <div>
           <dt>{t`Default`}</dt>
@@ -118,17 +134,19 @@ function wordFor(gain: number, estimated: boolean): string {
 }
 
 /** Show under which conditions the numbers hold, and how a disturbed measurement can be better. */
-function Conditions({ analysis: { verdict, pareto_verdict: several } }: { analysis: Analysis }) {
+function Conditions({ analysis }: { analysis: Analysis }) {
+  const { verdict, pareto_verdict: several } = analysis;
+  const advised = verdict ?? analysis;
   const conditions = (verdict ?? several)?.conditions ?? [];
-  if (conditions.length === 0) return null;
+  if (conditions.length === 0 && advised.advice === "") return null;
   return (
     <ul className={styles.conditions} aria-label={t`Conditions`}>
       {conditions.map((condition) => (
-        <li key={condition.text} className={condition.code === "load" || condition.code === "injected" ? styles.warn : undefined}>
+        <li key={condition.text} className={["load", "injected", "unstable", "fewer_nodes"].includes(condition.code) ? styles.warn : undefined}>
           {conditionText(condition)}
         </li>
       ))}
-      {verdict === null || verdict.advice === "" ? null : <li>{adviceText(verdict)}</li>}
+      {advised.advice === "" ? null : <li>{adviceText(advised)}</li>}
     </ul>
   );
 }
@@ -147,17 +165,13 @@ function Compared({ analysis: { verdict, objectives, default_params: standard } 
   );
 }
 
-/** Show the interval of the gain, and the noise of single runs. */
+/** Show the noise of single runs. */
 function Estimate({ objective }: { objective: ObjectiveProgress }) {
-  const { metric, gain, gain_low: low, gain_high: high, best, noise } = objective;
-  const interval = formatGainInterval({ low, high });
+  const { metric, best, noise } = objective;
   const unit = unitOf(objective);
   const share = noise === null || best === null || best === 0 ? "" : ` (${formatPercent(noise / Math.abs(best))})`;
   return (
-    <>
-      {gain === null || interval === null ? null : <p>{t`Gain in ${metric}: ${formatGain(gain)} (95 %: ${interval}).`}</p>}
-      {noise === null ? null : <p>{t`Noise of one measurement of ${metric}: ±${formatMetric(noise, unit, 2)}${share}.`}</p>}
-    </>
+    noise === null ? null : <p>{t`Noise of one measurement of ${metric}: ±${formatMetric(noise, unit, 2)}${share}.`}</p>
   );
 }
 
@@ -179,12 +193,15 @@ function Verdict({ analysis, study: { active_count: running, search_end_reason: 
     <>
       {verdict === null ? null : (
         <p className={`${styles.verdict} ${verdict.level === "proven" ? styles.good : ""}`}>
+          {verdict.level === "proven" ? <BadgeCheck /> : null}
           {verdict.trials === 0 ? (
-            <b>{verdictText(verdict)}</b>
+            <span>{verdictText(verdict)}</span>
           ) : (
-            <Trans>
-              Final check, {times(verdict.trials)}: <b>{verdictText(verdict)}</b>
-            </Trans>
+            <span>
+              <Trans>
+                Final check, {times(verdict.trials)}: {verdictText(verdict)}
+              </Trans>
+            </span>
           )}
         </p>
       )}
@@ -235,11 +252,13 @@ function Expected({ analysis: { recommendation, objectives } }: { analysis: Anal
 }
 
 /** Show how many measurements the numbers are based on. */
-function Basis({ analysis }: { analysis: Analysis }) {
+function Basis({ analysis, point }: { analysis: Analysis; point: Measured | undefined }) {
   if (analysis.objectives.length > 1) {
-    const shown = analysis.best.find(({ params }) => isSame(params, analysis.configuration));
+    const own = analysis.best.find(({ params }) => isSame(params, analysis.configuration));
+    const shown = point ?? own;
     if (shown === undefined) return null;
-    return <p>{t`All numbers belong to one trade-off, that of trial ${shown.numbers[0] ?? 0}: its smallest gain is the largest.`}</p>;
+    const number = shown.numbers[0] ?? 0;
+    return <p>{shown === own ? t`All numbers belong to one trade-off, that of trial ${number}: its smallest gain is the largest.` : t`All numbers belong to one trade-off, that of trial ${number}.`}</p>;
   }
   if (analysis.default === null) return null;
   const [first] = analysis.best;

@@ -16,8 +16,8 @@ interface Props {
 
 /** Stop, delete or export the selected studies. */
 export function ManyStudies({ studies, mayStop, mayDelete, onDone }: Props) {
-  const open = studies.filter(({ state }) => state === "ACTIVE" || state === "PAUSED").map(({ name }) => name);
-  const ended = studies.filter(({ name }) => !open.includes(name)).map(({ name }) => name);
+  const open = studies.filter(({ state }) => state === "ACTIVE" || state === "PAUSED");
+  const ended = studies.filter((study) => !open.includes(study));
   return (
     <>
       <Button small onClick={() => saveText("studies.json", "application/json", JSON.stringify(studies, null, 2))}>
@@ -27,7 +27,7 @@ export function ManyStudies({ studies, mayStop, mayDelete, onDone }: Props) {
         <Confirmed
           trigger={t`Stop …`}
           title={plural(open.length, { one: "Stop # study?", other: "Stop # studies?" })}
-          names={open}
+          studies={open}
           buttons={[
             { to: "ABORTED", text: t`Abort` },
             { to: "COMPLETED", text: t`Finish` },
@@ -41,7 +41,7 @@ export function ManyStudies({ studies, mayStop, mayDelete, onDone }: Props) {
         <Confirmed
           trigger={t`Delete …`}
           title={plural(ended.length, { one: "Delete # study?", other: "Delete # studies?" })}
-          names={ended}
+          studies={ended}
           buttons={[{ to: "DELETED", text: t`Delete` }]}
           onDone={onDone}
         >
@@ -56,20 +56,20 @@ export function ManyStudies({ studies, mayStop, mayDelete, onDone }: Props) {
 interface ConfirmedProps {
   trigger: string;
   title: string;
-  names: string[];
+  studies: ListedStudy[];
   buttons: { to: "COMPLETED" | "ABORTED" | "DELETED"; text: string }[];
   onDone: () => void;
   children: ReactNode;
 }
 
-function Confirmed({ trigger, title, names, buttons, onDone, children }: ConfirmedProps) {
+function Confirmed({ trigger, title, studies, buttons, onDone, children }: ConfirmedProps) {
   const [shown, show] = useState(false);
   const change = useManyStudies();
   return (
     <Dialog title={title} open={shown} onOpenChange={show} trigger={<Button small kind="danger">{trigger}</Button>}>
       {children}
       <ul style={{ maxHeight: "12rem", overflow: "auto" }}>
-        {names.map((name) => (
+        {studies.map(({ name }) => (
           <li key={name}>{name}</li>
         ))}
       </ul>
@@ -83,7 +83,7 @@ function Confirmed({ trigger, title, names, buttons, onDone, children }: Confirm
             disabled={change.isPending}
             onClick={() =>
               change.mutate(
-                { names, to },
+                { studies, to },
                 {
                   onSuccess: () => {
                     show(false);

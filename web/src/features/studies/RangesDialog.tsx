@@ -17,12 +17,11 @@ const MANY = 7;
 
 const FAULTY: readonly (keyof Typed | undefined)[] = [undefined, "min", "max", "values"];
 
-/** A button with a dialog that changes the parameter ranges of a running study. */
-export function RangesButton({ study }: { study: Study }) {
-  const [shown, show] = useState(false);
+/** A dialog that changes the parameter ranges of a running study. */
+export default function RangesDialog({ study, open, onOpenChange }: { study: Study; open: boolean; onOpenChange: (open: boolean) => void }) {
   return (
-    <Dialog title={t`Ranges of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Ranges`}</Button>}>
-      <RangesForm study={study} onDone={() => show(false)} />
+    <Dialog title={t`Ranges of ${study.name}`} open={open} onOpenChange={onOpenChange}>
+      <RangesForm study={study} onDone={() => onOpenChange(false)} />
     </Dialog>
   );
 }

@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { Ago } from "@/components/Time";
 import type { Study } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
+import { earlierTrialsText } from "@/lib/verdicts";
 import styles from "./SpaceEdits.module.css";
 
 /** Show the edits of a study's space, newest first, with how the trials of that time count since. */
@@ -18,7 +19,7 @@ export function SpaceEdits({ edits }: { edits: Study["space_edits"] }) {
               <Ago at={edit.at} /> {t`by ${edit.actor}`}
             </span>
             <br />
-            {edit.trials.text}
+            {earlierTrialsText(edit.trials)}
           </li>
         ))}
       </ul>

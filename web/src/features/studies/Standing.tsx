@@ -32,7 +32,7 @@ export function ConnectionState({ connection, study }: { connection: Connection;
   const ended = connection === "live" && (study.state === "COMPLETED" || study.state === "ABORTED") && study.active_count === 0;
   const [text, explanation] = ended ? [msg`Up to date`, msg`The study has ended`] : TEXTS[connection];
   return (
-    <span className={`${styles.state} ${ended ? "" : styles[connection]}`} role="status" title={i18n._(explanation)}>
+    <span className={`${styles.state} ${ended ? styles.ended : styles[connection]}`} role="status" title={i18n._(explanation)}>
       <span className={styles.dot} aria-hidden="true" />
       {i18n._(text)}
     </span>

@@ -1,21 +1,44 @@
 import { plural, t } from "@lingui/core/macro";
-import { useEffect, useState } from "react";
+import { CirclePause, CirclePlay, Copy, FileJson, FileSpreadsheet, Gauge, Printer, SlidersHorizontal, Trash2, Variable } from "lucide-react";
+import { lazy, Suspense, useEffect, useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
-import { TextField } from "@/components/Field";
+import { Menu, MenuItem, MenuLine, MenuLink } from "@/components/Menu";
 import { Problem } from "@/components/Message";
-import { ApiError, type Study } from "@/lib/api/client";
-import { useDeleteStudy, useExtendBudget, useUpdateState } from "./api";
-import { writtenTimes } from "@/lib/format";
-import { limitOf } from "./edits";
+import type { Study } from "@/lib/api/client";
+import { part } from "@/lib/chunks";
+import { useDeleteStudy, useUpdateState } from "./api";
+import { BudgetButton, BudgetDialog } from "./BudgetDialog";
 import type { Connection } from "./feed";
-import { EditButton } from "./EditDialog";
-import { RangesButton } from "./RangesDialog";
 import { StopDialog } from "./StopDialog";
 import styles from "./StudyActions.module.css";
 
-/** The actions that the state of a study allows. */
-export function StudyActions({ study, connection, onDeleted }: { study: Study; connection: Connection; onDeleted: () => void }) {
+const EditDialog = lazy(() => part(() => import("./EditDialog")));
+const RangesDialog = lazy(() => part(() => import("./RangesDialog")));
+
+// The dialogs that the menu opens.
+/* eslint-disable lingui/no-unlocalized-strings -- names in the code */
+const BUDGET = "budget";
+const RANGES = "ranges";
+const PARAMETERS = "parameters";
+const DELETE = "delete";
+/* eslint-enable lingui/no-unlocalized-strings */
+type Opened = typeof BUDGET | typeof RANGES | typeof PARAMETERS | typeof DELETE;
+
+interface Props {
+  study: Study;
+  connection: Connection;
+  mayTune: boolean;
+  mayCreate: boolean;
+  /** Links to the pages that create a copy and print a report, with this text. */
+  clone: (text: ReactNode) => ReactNode;
+  report: (text: ReactNode) => ReactNode;
+  onDeleted: () => void;
+}
+
+/** The actions that the state of a study allows: the usual one as a button, and a menu of the others. */
+export function StudyActions({ study, connection, mayTune, mayCreate, clone, report, onDeleted }: Props) {
+  const [dialog, openDialog] = useState<Opened | null>(null);
   const update = useUpdateState(study.name);
   const { reset } = update;
   // An error from before a reconnection is out of date.
@@ -23,27 +46,83 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
     if (connection === "live") reset();
   }, [connection, reset]);
   const open = study.state === "ACTIVE" || study.state === "PAUSED";
+  const searching = open && study.search_end_reason === "";
+  const at = `/api/v1/studies/${encodeURIComponent(study.name)}`;
+  const close = () => openDialog(null);
   return (
     <div className={styles.actions}>
-      {study.state === "ACTIVE" ? (
+      {mayTune && study.state === "ACTIVE" ? (
         <Button disabled={update.isPending} onClick={() => update.mutate("PAUSED")}>
+          <CirclePause />
           {t`Pause`}
         </Button>
       ) : null}
-      {study.state === "PAUSED" ? (
+      {mayTune && study.state === "PAUSED" ? (
         <Button kind="primary" disabled={update.isPending} onClick={() => update.mutate("ACTIVE")}>
+          <CirclePlay />
           {t`Resume`}
         </Button>
       ) : null}
-      {open && study.search_end_reason === "" ? (
-        <>
-          <BudgetButton study={study} />
-          <RangesButton study={study} />
-          <EditButton study={study} />
-        </>
-      ) : null}
-      {study.state === "COMPLETED" && !study.exhausted ? <BudgetButton study={study} /> : null}
-      {open ? <StopButton name={study.name} /> : <DeleteButton study={study} onDeleted={onDeleted} />}
+      {mayTune && open ? <StopButton name={study.name} /> : null}
+      {mayTune && study.state === "COMPLETED" && !study.exhausted ? <BudgetButton study={study} label={t`Continue`} /> : null}
+      <Menu label={t`More actions`}>
+        {mayTune && searching ? (
+          <>
+            <MenuItem icon={<Gauge />} onSelect={() => openDialog(BUDGET)}>{t`Budget`}</MenuItem>
+            <MenuItem icon={<SlidersHorizontal />} onSelect={() => openDialog(RANGES)}>{t`Ranges`}</MenuItem>
+            <MenuItem icon={<Variable />} onSelect={() => openDialog(PARAMETERS)}>{t`Parameters`}</MenuItem>
+            <MenuLine />
+          </>
+        ) : null}
+        {mayCreate ? (
+          <MenuLink>
+            {clone(
+              <>
+                <Copy />
+                {t`Clone`}
+              </>,
+            )}
+          </MenuLink>
+        ) : null}
+        <MenuLink>
+          {report(
+            <>
+              <Printer />
+              {t`Printable report`}
+            </>,
+          )}
+        </MenuLink>
+        <MenuLink>
+          <a href={`${at}/trials.csv`} download>
+            <FileSpreadsheet />
+            {t`Trials as CSV`}
+          </a>
+        </MenuLink>
+        <MenuLink>
+          <a href={`${at}/trials.json`} download>
+            <FileJson />
+            {t`Study and trials as JSON`}
+          </a>
+        </MenuLink>
+        <MenuLink>
+          <a href={`${at}/verdict.csv`} download>
+            <FileSpreadsheet />
+            {t`Verdict as CSV`}
+          </a>
+        </MenuLink>
+        {mayTune && !open ? (
+          <>
+            <MenuLine />
+            <MenuItem danger icon={<Trash2 />} onSelect={() => openDialog(DELETE)}>{t`Delete`}</MenuItem>
+          </>
+        ) : null}
+      </Menu>
+      <BudgetDialog study={study} open={dialog === BUDGET} onOpenChange={close} />
+      <Suspense>
+        {dialog === RANGES ? <RangesDialog study={study} open onOpenChange={close} /> : null}
+        {dialog === PARAMETERS ? <EditDialog study={study} open onOpenChange={close} /> : null}
+      </Suspense>
+      <DeleteDialog study={study} open={dialog === DELETE} onOpenChange={close} onDeleted={onDeleted} />
       {update.error === null ? null : (
         <div className={styles.problem}>
           <Problem error={update.error} />
@@ -58,78 +137,14 @@ function StopButton({ name }: { name: string }) {
   return <StopDialog name={name} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>} />;
 }
 
-/** Change the budget of a search, or continue a search that has ended. */
-function BudgetButton({ study }: { study: Study }) {
-  const [shown, show] = useState(false);
-  const ended = study.state === "COMPLETED";
-  const title = ended ? t`Continue ${study.name}` : t`Budget of ${study.name}`;
-  return (
-    <Dialog title={title} open={shown} onOpenChange={show} trigger={<Button>{ended ? t`Continue` : t`Budget`}</Button>}>
-      <BudgetForm study={study} ended={ended} onDone={() => show(false)} />
-    </Dialog>
-  );
-}
-
-function BudgetForm({ study, ended, onDone }: { study: Study; ended: boolean; onDone: () => void }) {
-  const { max_trials: trials, max_seconds: seconds, max_node_hours: used } = study.spec.budget ?? {};
-  // The budget of an ended search is mostly spent: propose half as much again.
-  const [most, setMost] = useState(trials ? String(ended ? Math.ceil(1.5 * trials) : trials) : "");
-  const [minutes, setMinutes] = useState(seconds ? String(seconds / 60) : "");
-  const [hours, setHours] = useState(used?.toString() ?? "");
-  const extend = useExtendBudget(study.name);
-  const field = extend.error instanceof ApiError ? extend.error.data.field : undefined;
-  // As text: a number field reports "1.5e" as empty, which would remove the limit.
-  const limits = { max_trials: limitOf(most), max_seconds: limitOf(minutes, 60), max_node_hours: limitOf(hours) };
-  const unreadable = Object.values(limits).some(Number.isNaN);
-  const concerns = (name: keyof typeof limits) => field === `budget.${name}` || field === name;
-  const refusal = (name: keyof typeof limits) => {
-    const times = name === "max_seconds" ? writtenTimes(extend.error, { symbol: "", seconds: 60 }) : undefined;
-    return times === undefined ? extend.error?.message : t`Minutes: ${times}, or empty.`;
-  };
-  const numeric = (name: keyof typeof limits, value: string, set: (text: string) => void) => ({
-    inputMode: "decimal" as const,
-    value,
-    error: Number.isNaN(limits[name]) ? t`Enter a number, or leave the field empty.` : concerns(name) ? refusal(name) : undefined,
-    onChange: (event: { target: { value: string } }) => {
-      extend.reset();
-      set(event.target.value);
-    },
-  });
-  return (
-    <form
-      className={styles.form}
-      // The service's error, shown at the field, says what is allowed.
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (!unreadable) extend.mutate(limits, { onSuccess: onDone });
-      }}
-    >
-      <p>{t`Limits for the whole search, from its start. Leave a field empty for no limit.`}</p>
-      {ended ? <p>{t`The search continues until the new budget is spent; stopping rules do not end it again. The present verdict stays until a new one is known.`}</p> : null}
-      <TextField {...numeric("max_trials", most, setMost)} label={t`Trials`} />
-      <TextField {...numeric("max_seconds", minutes, setMinutes)} label={t`Minutes`} />
-      <TextField {...numeric("max_node_hours", hours, setHours)} label={t`Node-hours`} />
-      {extend.error === null || concerns("max_trials") || concerns("max_seconds") || concerns("max_node_hours") ? null : <Problem error={extend.error} />}
-      <DialogActions>
-        <Button onClick={onDone}>{t`Cancel`}</Button>
-        <Button type="submit" kind="primary" disabled={extend.isPending || unreadable}>
-          {ended ? t`Continue search` : t`Save`}
-        </Button>
-      </DialogActions>
-    </form>
-  );
-}
-
-function DeleteButton({ study, onDeleted }: { study: Study; onDeleted: () => void }) {
-  const [shown, show] = useState(false);
+function DeleteDialog({ study, open, onOpenChange, onDeleted }: { study: Study; open: boolean; onOpenChange: (open: boolean) => void; onDeleted: () => void }) {
   const remove = useDeleteStudy(study.name, onDeleted);
   return (
-    <Dialog title={t`Delete ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Delete`}</Button>}>
+    <Dialog title={t`Delete ${study.name}?`} open={open} onOpenChange={onOpenChange}>
       <p>{plural(study.trial_count, { one: "This permanently deletes the study and its # trial.", other: "This permanently deletes the study and its # trials." })}</p>
       {remove.error === null ? null : <Problem error={remove.error} />}
       <DialogActions>
-        <Button onClick={() => show(false)}>{t`Cancel`}</Button>
+        <Button onClick={() => onOpenChange(false)}>{t`Cancel`}</Button>
         <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate()}>
           {t`Delete`}
         </Button>

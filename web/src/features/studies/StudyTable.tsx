@@ -1,8 +1,10 @@
 import { plural, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { StateBadge, Tags } from "@/components/Badge";
+import { FrontText } from "@/components/GainText";
 import { Progress } from "@/components/Progress";
 import { SortHeader } from "@/components/Table";
+import { Trend } from "@/components/Trend";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
@@ -65,18 +67,10 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
               <Progress study={study} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
             </td>
             <td data-label={t`Best`} className={table.number}>
-              <div>
-                {study.objectives.map((objective) => (
-                  <Best key={objective.metric} objective={objective} />
-                ))}
-              </div>
+              <div>{study.objectives.length > 1 ? <FrontText objectives={study.objectives} /> : study.objectives.map((objective) => <Best key={objective.metric} objective={objective} />)}</div>
             </td>
             <td data-label={t`Gain`} className={table.number}>
-              <div>
-                {study.objectives.map((objective) => (
-                  <Gain key={objective.metric} objective={objective} />
-                ))}
-              </div>
+              <div>{study.objectives.length > 1 ? "—" : study.objectives.map((objective) => <Gain key={objective.metric} objective={objective} />)}</div>
             </td>
             <td data-label={t`Owner`} className={`${styles.owner} ${table.soft}`}>
               {study.owner || "—"}
@@ -95,7 +89,7 @@ function Best({ objective }: { objective: SummarisedObjective }) {
   const value = objective.best === null ? "—" : formatMetric(objective.best, unitOf(objective));
   return (
     <div title={objective.goal === "minimize" ? t`${objective.metric}, minimized` : t`${objective.metric}, maximized`}>
-      {value} {unitOf(objective) === "" ? <span className={table.soft}>{objective.metric}</span> : null}
+      <Trend objective={objective} /> {value} {unitOf(objective) === "" ? <span className={table.soft}>{objective.metric}</span> : null}
     </div>
   );
 }
@@ -113,6 +107,7 @@ function Gain({ objective }: { objective: SummarisedObjective }) {
         </span>
       )}
       {level ? <span className={styles.interval}>{listedLevelText(objective)}</span> : null}
+      {objective.context_words ? <span className={styles.interval}>{t`for ${objective.context_words}`}</span> : null}
       {doubtful && !rounds ? <span className={styles.interval}>{plural(doubtful, { one: "# doubtful timing", other: "# doubtful timings" })}</span> : null}
     </div>
   );

@@ -2,7 +2,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQ
 import type { paths } from "@/lib/api/_gen/schema";
 import type { Edit } from "./edits";
 import type { Range } from "./ranges";
-import { api, ApiError, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
+import { api, ApiError, meaning, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
 
 /** A filter and an order of studies; the service applies both. */
 export interface StudyFilter {
@@ -19,6 +19,8 @@ export interface StudyFilter {
 
 export type StudySort = NonNullable<NonNullable<paths["/api/v1/studies"]["get"]["parameters"]["query"]>["sort"]>;
 
+export type SettingsFormat = paths["/api/v1/studies/{name}/settings"]["get"]["parameters"]["query"]["format"];
+
 const PAGE = 50;
 /** The most studies that the service compares. */
 export const MOST_COMPARED = 10;
@@ -33,6 +35,16 @@ export function studiesQuery(filter: StudyFilter, size = PAGE) {
     placeholderData: keepPreviousData,
     // A stream reports changes (app/useLiveLists.ts). This interval helps where a proxy blocks the stream.
     refetchInterval: 60_000,
+  });
+}
+
+/** The values of a trial in a form; without a trial (0) those that the study recommends. */
+export function settingsQuery(study: string, format: SettingsFormat, trial: number, revision: number) {
+  return queryOptions({
+    queryKey: ["settings", study, format, trial, revision],
+    queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/settings", { params: { path: { name: study }, query: { format, trial } } })),
+    placeholderData: keepPreviousData,
+    gcTime: 10_000,
   });
 }
 
@@ -75,9 +87,11 @@ export function useTagStudies() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: async ({ studies, add, remove }: { studies: ListedStudy[]; add: string[]; remove: string[] }) => {
-      for (const { name, tags } of studies) {
+      for (const study of studies) {
+        const { name, tags } = study;
+        const options = { params: { path: { name } }, headers: meaning(study) };
         const wanted = [...tags.filter((tag) => !remove.includes(tag)), ...add];
-        const tagged = await unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { tags: wanted, reason: "" } }));
+        const tagged = await unwrap(api.PATCH("/api/v1/studies/{name}", { ...options, body: { tags: wanted, reason: "" } }));
         queries.setQueryData(studyQuery(name).queryKey, tagged);
       }
     },
@@ -89,14 +103,15 @@ export function useTagStudies() {
 export function useManyStudies() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: async ({ names, to }: { names: string[]; to: "COMPLETED" | "ABORTED" | "DELETED" }) => {
+    mutationFn: async ({ studies, to }: { studies: ListedStudy[]; to: "COMPLETED" | "ABORTED" | "DELETED" }) => {
       const refused: string[] = [];
-      for (const name of names) {
-        const params = { path: { name } };
+      for (const study of studies) {
+        const { name } = study;
+        const options = { params: { path: { name } }, headers: meaning(study) };
         try {
           await (to === "DELETED"
-            ? unwrap(api.DELETE("/api/v1/studies/{name}", { params }))
-            : unwrap(api.PATCH("/api/v1/studies/{name}", { params, body: { state: to, reason: "" } })));
+            ? unwrap(api.DELETE("/api/v1/studies/{name}", options))
+            : unwrap(api.PATCH("/api/v1/studies/{name}", { ...options, body: { state: to, reason: "" } })));
         } catch (error) {
           if (!(error instanceof ApiError) || error.status === 0) throw error;
           refused.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`);

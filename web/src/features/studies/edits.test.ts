@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { makeStudy } from "@/testing/factories";
-import { chosenOf, editOf, isFaultOf, limitOf } from "./edits";
+import { chosenOf, editOf, isFaultOf } from "./edits";
 
 const study = makeStudy({ fixed: { n: 4 } });
 const before = chosenOf(study);
@@ -30,13 +30,5 @@ describe("an edit", () => {
   it("gets its errors at the right parameter", () => {
     expect(isFaultOf("fix.n", "n")).toBe(true);
     expect(isFaultOf("fix.n", "x")).toBe(false);
-  });
-});
-
-describe("limitOf", () => {
-  it("is unlimited only if the text is empty", () => {
-    expect([limitOf(""), limitOf("  ")]).toEqual([null, null]);
-    expect([limitOf("5"), limitOf("1.5", 60)]).toEqual([5, 90]);
-    expect([limitOf("1.5e"), limitOf("1,000"), limitOf("1e400")]).toEqual([NaN, NaN, NaN]);
   });
 });

@@ -78,9 +78,3 @@ export const EXAMPLE = "cache: {type: int, min: 1, max: 64, default: 8}";
 export function isFaultOf(field: unknown, name: string): boolean {
   return field === `fix.${name}` || field === `remove.${name}`;
 }
-
-/** Parse a limit: null if the text is empty, NaN if it is not a number. */
-export function limitOf(text: string, unit = 1): number | null {
-  const limit = Number(text) * unit;
-  return text.trim() === "" ? null : Number.isFinite(limit) ? limit : NaN;
-}

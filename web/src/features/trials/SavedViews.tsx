@@ -1,4 +1,5 @@
 import { t } from "@lingui/core/macro";
+import { X } from "lucide-react";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { TextField } from "@/components/Field";
@@ -47,7 +48,7 @@ export function SavedViews({ of, present, onOpen }: Props) {
               {view.name}
             </Button>
             <Button small kind="quiet" aria-label={t`Delete the view ${view.name}`} onClick={() => keep(views.filter((one) => one !== view))}>
-              <span aria-hidden="true">✕</span>
+              <X />
             </Button>
           </div>
         ))}

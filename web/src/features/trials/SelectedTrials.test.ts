@@ -12,3 +12,17 @@ it("has exact numbers, quoted texts, and no formulas", () => {
   expect(first).toMatch(/^1,COMPLETED,.*,1234.56789012,1048576,'=cmd\(\)$/);
   expect(second).toMatch(/^2,FAILED,suggested,"said ""no"", twice",.*,,4,$/);
 });
+
+it.each([
+  ["=1", "'=1"],
+  [" =1", "' =1"],
+  ["\uff1d1", "'\uff1d1"],
+  ["a;=1", "a;'=1"],
+  ["a; -1", "a;' -1"],
+  ["a\n@x", '"a\n\'@x"'],
+  ["a;b", "a;b"],
+  ["a=1", "a=1"],
+])("writes %j as %s", (mode, cell) => {
+  const [, row] = csvText([makeTrial({ number: 1, params: { mode }, metrics: {} })]).split("\r\n");
+  expect(row?.endsWith(`,${cell}`)).toBe(true);
+});

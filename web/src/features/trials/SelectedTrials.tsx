@@ -53,7 +53,19 @@ export function csvText(trials: readonly Trial[]): string {
 function cell(value: string | number | boolean | string[] | null | undefined): string {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value)) return cell(value.join("; "));
-  // A spreadsheet would run a text that begins like a formula.
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  const text = typeof value === "string" ? withoutFormulas(value) : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/**
+ * Return a text with an apostrophe in front of each part that a spreadsheet would run as a formula: also after spaces, in
+ * full width, and after a character at which it begins a new cell although the text is quoted.
+ */
+function withoutFormulas(value: string): string {
+  const text = value.split(/([;\t\r\n])/).map((part) => (isFormula(part) ? `'${part}` : part)).join("");
+  return /^[\t\r\n]/.test(value) ? `'${text}` : text;
+}
+
+function isFormula(part: string): boolean {
+  return /^[=+\-@]/.test(part.trimStart().slice(0, 1).normalize("NFKC"));
 }

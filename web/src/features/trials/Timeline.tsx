@@ -17,11 +17,13 @@ import styles from "./TrajectoryChart.module.css";
 
 const STATES: readonly TrialState[] = ["ACTIVE", "COMPLETED", "PRUNED", "INFEASIBLE", "FAILED"];
 
-/** The number of trials shown. With more, bars would be less than a pixel wide. */
-const MOST = 600;
+/** The most trials that are shown; the zoom separates bars that are less than a pixel wide. */
+const MOST = 5000;
+/** The most trials that are fetched for a study of which a sample is known. */
+const FETCHED = 600;
 const MOST_LINES = 40;
 
-const LATEST: RowsWanted = { order: { column: "number", descending: true }, filter: ALL, offset: 0, size: MOST };
+const LATEST: RowsWanted = { order: { column: "number", descending: true }, filter: ALL, offset: 0, size: FETCHED };
 
 /** Plot when trials ran: a line for each agent or client, a bar for each trial. */
 export function Timeline({ study, trials: known, sampled, onPick }: { study: Study; trials: Trial[]; sampled: boolean; onPick: (trial: number) => void }) {
@@ -76,7 +78,7 @@ interface Drawing {
 function timelineOption(palette: Palette, trials: Trial[], lines: string[], now: Date): EChartsOption {
   const colors: Partial<Record<TrialState, string>> = {
     ACTIVE: palette.accent,
-    COMPLETED: palette.series[0] ?? palette.soft,
+    COMPLETED: palette.soft,
     PRUNED: palette.series[3] ?? palette.info,
     INFEASIBLE: palette.warn,
     FAILED: palette.bad,

@@ -1,12 +1,15 @@
 import { plural, t } from "@lingui/core/macro";
-import { useCallback, useMemo } from "react";
+import { useCallback, useContext, useMemo, useState } from "react";
+import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { Chart, Legend } from "@/components/Chart";
+import { Chart, Legend, LegendItem, OnPaper } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
+import type { Zoomed } from "@/components/plot";
 import { Segments } from "@/components/Select";
 import type { Configuration, ObjectiveProgress, Study, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { aggregate, type Aggregate } from "./aggregate";
+import { outside, robustRange } from "./robust";
 import { trajectory, type Across, type Trajectory } from "./trajectory";
 import { trajectoryOption } from "./trajectoryOption";
 import { unitsOf, type Units } from "@/lib/space";
@@ -18,6 +21,8 @@ export interface TrajectoryView {
   show?: "configurations" | undefined;
   across?: "time" | undefined;
   scale?: "log" | undefined;
+  /** "all": with every outlier; by default the vertical axis shows where the search is. */
+  range?: "all" | undefined;
 }
 
 interface Props {
@@ -38,13 +43,15 @@ interface Props {
   onView?: ((view: TrajectoryView) => void) | undefined;
   /** Called when the user zooms to another interval of trials. Must be the same function while nothing changes. */
   onRange?: ((first: number, last: number) => void) | undefined;
+  /** Called with conditions of the table of trials when the user asks for the trials of the shown part. */
+  onShow?: ((where: string[]) => void) | undefined;
   title?: string;
 }
 
 const NONE: ReadonlySet<number> = new Set();
 
 /** Plot each trial's value, the best so far and the trials without a value; or the values of configurations over their replicates. */
-export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE, penalties, standardParams, drawn = null, view = {}, onView, onRange, title = t`Trajectory` }: Props) {
+export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE, penalties, standardParams, drawn = null, view = {}, onView, onRange, onShow, title = t`Trajectory` }: Props) {
   const { spec } = study;
   // eslint-disable-next-line lingui/no-unlocalized-strings -- choices
   const { show = "trials", across = "number", scale = "value" } = view;
@@ -111,6 +118,9 @@ export function TrajectoryChart({ study, trials, objectives, onPick, best = NONE
         standardParams={standardParams}
         onPick={onPick}
         onRange={across === "number" ? onRange : undefined}
+        all={view.range === "all" || onView === undefined}
+        onAll={onView === undefined ? undefined : (all) => onView({ ...view, range: all ? "all" : undefined })}
+        onShow={across === "number" && show === "trials" ? onShow : undefined}
       />
     </Card>
   );
@@ -131,9 +141,13 @@ interface PlotProps {
   standardParams: Configuration | undefined;
   onPick: (trial: number) => void;
   onRange: ((first: number, last: number) => void) | undefined;
+  /** Whether all values are shown, also outliers. */
+  all: boolean;
+  onAll: ((all: boolean) => void) | undefined;
+  onShow: ((where: string[]) => void) | undefined;
 }
 
-function Plot({ name, aggregated, across, trials, drawn, best, penalties, objective, space, log, standard, standardParams, onPick, onRange }: PlotProps) {
+function Plot({ name, aggregated, across, trials, drawn, best, penalties, objective, space, log, standard, standardParams, onPick, onRange, all, onAll, onShow }: PlotProps) {
   const { spec, removed, imputed } = space;
   const groups = useMemo(() => (aggregated ? aggregate(trials, [objective]) : null), [aggregated, trials, objective]);
   const data = useMemo(
@@ -142,24 +156,30 @@ function Plot({ name, aggregated, across, trials, drawn, best, penalties, object
   );
   const byNumber = useMemo(() => new Map(trials.map((trial) => [trial.number, trial])), [trials]);
   const unit = unitOf(objective);
+  const [hidden, hide] = useState<ReadonlySet<Mark>>(new Set());
+  const [zoomed, setZoomed] = useState<Zoomed>(WHOLE);
+  const robust = useMemo(() => (log ? null : robustRange(data, objective.goal, standard)), [log, data, objective, standard]);
+  const range = all ? null : robust;
+  const visible = useMemo(() => withoutMarks(data, hidden), [data, hidden]);
   const positive = valuedOf(data).every(([, value]) => value > 0) && (standard ?? 1) > 0;
   const length = trials.at(-1)?.number ?? 0;
   const units = useMemo(() => unitsOf(spec.space.parameters), [spec]);
   const option = useCallback(
     (palette: Palette) =>
       trajectoryOption({
-        data,
+        data: visible,
         palette,
+        range,
         metric: objective.metric,
         standard,
         length,
         across,
         logarithmic: log && positive,
         unit,
-        whiskers: groups === null ? [] : whiskers(groups, data, objective.metric),
+        whiskers: groups === null ? [] : whiskers(groups, visible, objective.metric),
         about: (number) => aboutTrial(byNumber.get(number), standardParams, units),
       }),
-    [data, standard, length, across, log, positive, unit, groups, objective, byNumber, standardParams, units],
+    [visible, range, standard, length, across, log, positive, unit, groups, objective, byNumber, standardParams, units],
   );
   const pick = useCallback(
     (item: unknown) => {
@@ -174,10 +194,59 @@ function Plot({ name, aggregated, across, trials, drawn, best, penalties, object
     <>
       {log && !positive ? <p className={styles.note}>{t`A log scale cannot show values of zero or below. The scale is linear.`}</p> : null}
       {drawn === null ? null : <SampleNote drawn={valuedOf(data).length + data.penalised.length + data.infeasible.length + data.failed.length} study={space} zooms={onRange !== undefined} />}
-      <Marks data={data} aggregated={aggregated} counted={drawn === null} />
-      <Chart name={name} label={describe(data, objective.metric, unit, standard, aggregated)} height={380} option={option} onPick={pick} onRange={onRange} />
+      <Marks data={data} aggregated={aggregated} counted={drawn === null} hidden={hidden} onToggle={(mark) => hide(toggled(hidden, mark))} />
+      <Chart name={name} label={describe(data, objective.metric, unit, standard, aggregated)} height={380} option={option} zooms onPick={pick} onZoom={setZoomed} onRange={onRange} />
+      {robust === null || onAll === undefined ? null : (
+        <p className={styles.note}>
+          {all ? t`The vertical axis shows every value.` : plural(outside(data, robust), { one: "# outlier is outside of the shown range.", other: "# outliers are outside of the shown range." })}{" "}
+          <Button small onClick={() => onAll(!all)}>
+            {all ? t`Show where the search is` : t`Show all values`}
+          </Button>
+        </p>
+      )}
+      {onShow === undefined || (zoomed.x === null && zoomed.y === null) ? null : <InView data={visible} zoomed={zoomed} metric={objective.metric} onShow={onShow} />}
     </>
   );
+}
+
+const WHOLE: Zoomed = { x: null, y: null };
+
+/** Say how many trials the shown part of the plot has, with a button that shows them in the table. */
+function InView({ data, zoomed: { x, y }, metric, onShow }: { data: Trajectory; zoomed: Zoomed; metric: string; onShow: (where: string[]) => void }) {
+  const count = valuedOf(data).filter(([place, value]) => (x === null || (place >= x[0] && place <= x[1])) && (y === null || (value >= y[0] && value <= y[1]))).length;
+  return (
+    <p className={styles.note} role="status">
+      {plural(count, { one: "# trial is in this part of the plot.", other: "# trials are in this part of the plot." })}{" "}
+      <Button small onClick={() => onShow(conditionsOf({ x, y }, metric))}>
+        {t`Show in the table`}
+      </Button>
+    </p>
+  );
+}
+
+/** Return the conditions of the table of trials that select a part of the plot. */
+function conditionsOf({ x, y }: Zoomed, metric: string): string[] {
+  const rounded = (value: number) => String(Number(value.toPrecision(6)));
+  /* eslint-disable lingui/no-unlocalized-strings -- conditions */
+  return [
+    ...(x === null ? [] : [`number >= ${Math.ceil(x[0])}`, `number <= ${Math.floor(x[1])}`]),
+    ...(y === null ? [] : [`metric:${metric} >= ${rounded(y[0])}`, `metric:${metric} <= ${rounded(y[1])}`]),
+  ];
+  /* eslint-enable lingui/no-unlocalized-strings */
+}
+
+/** The kinds of marks that the legend can hide. */
+type Mark = Exclude<keyof Trajectory, "checks">;
+
+/** Return the data without the hidden marks. */
+function withoutMarks(data: Trajectory, hidden: ReadonlySet<Mark>): Trajectory {
+  return { ...data, ...Object.fromEntries([...hidden].map((mark) => [mark, []])) };
+}
+
+function toggled(hidden: ReadonlySet<Mark>, mark: Mark): ReadonlySet<Mark> {
+  const next = new Set(hidden);
+  if (!next.delete(mark)) next.add(mark);
+  return next;
 }
 
 function SampleNote({ drawn, study, zooms }: { drawn: number; study: Study; zooms: boolean }) {
@@ -233,29 +302,45 @@ function whiskers(groups: Aggregate[], data: Trajectory, metric: string): [numbe
   });
 }
 
-function Marks({ data, aggregated, counted }: { data: Trajectory; aggregated: boolean; counted: boolean }) {
+interface MarksProps {
+  data: Trajectory;
+  aggregated: boolean;
+  counted: boolean;
+  hidden: ReadonlySet<Mark>;
+  onToggle: (mark: Mark) => void;
+}
+
+function Marks({ data, aggregated, counted, hidden, onToggle }: MarksProps) {
+  const onPaper = useContext(OnPaper);
   const count = (points: readonly unknown[]) => (counted ? ` (${formatNumber(points.length)})` : "");
-  const marks: [shown: boolean, look: string | undefined, text: string][] = [
-    [data.completed.length > 0, styles.completed, aggregated ? t`median, with the range from lowest to highest value` : t`completed`],
-    [data.recommended.length > 0, styles.recommended, t`recommended configuration`],
-    [data.doubtful.length > 0, styles.doubtful, `${t`doubtful timing`}${count(data.doubtful)}`],
-    [data.breaking.length > 0, styles.breaking, `${t`breaks a constraint`}${count(data.breaking)}`],
-    [data.best.length > 0, styles.best, aggregated ? t`best median so far` : t`best single run so far`],
-    [data.checks.length > 0, styles.check, t`final check`],
-    [data.pruned.length > 0, styles.pruned, t`pruned, last value`],
-    [data.penalised.length > 0, styles.penalised, `${t`penalty`}${count(data.penalised)}`],
-    [data.infeasible.length > 0, styles.infeasible, `${t`infeasible`}${count(data.infeasible)}`],
-    [data.failed.length > 0, styles.failed, `${t`failed`}${count(data.failed)}`],
+  const marks: [mark: Mark, look: string | undefined, text: string][] = [
+    ["completed", styles.completed, aggregated ? t`median, with the range from lowest to highest value` : `${t`completed`}${count(data.completed)}`],
+    ["recommended", styles.recommended, `${t`recommended configuration`}${count(data.recommended)}`],
+    ["doubtful", styles.doubtful, `${t`doubtful timing`}${count(data.doubtful)}`],
+    ["breaking", styles.breaking, `${t`breaks a constraint`}${count(data.breaking)}`],
+    ["best", styles.best, aggregated ? t`best median so far` : t`best single run so far`],
+    ["pruned", styles.pruned, `${t`pruned, last value`}${count(data.pruned)}`],
+    ["penalised", styles.penalised, `${t`penalty`}${count(data.penalised)}`],
+    ["infeasible", styles.infeasible, `${t`infeasible`}${count(data.infeasible)}`],
+    ["failed", styles.failed, `${t`failed`}${count(data.failed)}`],
   ];
   return (
     <Legend>
-      {marks.map(([shown, look, text]) =>
-        shown ? (
-          <li key={text}>
+      {marks.map(([mark, look, text]) =>
+        data[mark].length === 0 ? null : onPaper ? (
+          <li key={mark}>
             <span className={look} aria-hidden="true" />
             {text}
           </li>
-        ) : null,
+        ) : (
+          <LegendItem key={mark} look={look} text={text} hidden={hidden.has(mark)} onToggle={() => onToggle(mark)} />
+        ),
+      )}
+      {data.checks.length === 0 ? null : (
+        <li>
+          <span className={styles.check} aria-hidden="true" />
+          {t`final check`}
+        </li>
       )}
     </Legend>
   );

@@ -29,6 +29,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   return (
     <div className={styles.details}>
       {trial.reason === "" ? null : <p className={styles.reason}>{reasonText(trial.reason, trial.reason_data)}</p>}
+      {trial.repeat === "" ? null : <p className={styles.reason}>{reasonText(trial.repeat, trial.repeat_data)}</p>}
       {trial.breaks === null ? null : <p className={styles.reason}>{t`Breaks a constraint: ${trial.breaks.join("; ")}`}</p>}
       {trial.round === null ? null : <p className={styles.reason}>{t`Round ${trial.round} of the final check`}</p>}
       {trial.doubt === "" ? null : <p className={styles.reason}>{t`The timing is doubtful: ${trial.doubt}.`}</p>}

@@ -1,5 +1,6 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
+import { ChevronDown, ChevronRight } from "lucide-react";
 import { Fragment, useEffect, useId, useRef, type ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import type { Configuration, StudySpec, Trial } from "@/lib/api/client";
@@ -48,7 +49,7 @@ export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, i
             aria-label={t`Details of trial ${trial.number}`}
             onClick={() => onOpen(open ? null : trial.number)}
           >
-            <span aria-hidden="true">{open ? "▾" : "▸"}</span>
+            {open ? <ChevronDown /> : <ChevronRight />}
           </button>
         </td>
         <td className={styles.opener}>
@@ -144,6 +145,7 @@ const NAMES: Record<Trial["origin"], MessageDescriptor> = {
   added: msg`added`,
   enqueued: msg`enqueued`,
   earlier: msg`earlier study`,
+  rollout: msg`roll-out`,
 };
 
 /** Return the text of a trial's origin. */

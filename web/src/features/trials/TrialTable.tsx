@@ -1,11 +1,12 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
+import { ArrowDown, ArrowUp, X } from "lucide-react";
 import { Fragment, useId, useMemo, useState, type ReactNode } from "react";
 import { stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { Conditions } from "@/components/Conditions";
-import { Problem } from "@/components/Message";
+import { Conditions, refusalOf } from "@/components/Conditions";
+import { Loading, Problem } from "@/components/Message";
 import type { Configuration, Study, Trial, TrialState } from "@/lib/api/client";
 import { useThrottled } from "@/lib/clock";
 import { formatNumber } from "@/lib/format";
@@ -14,6 +15,7 @@ import { rowsQuery } from "./api";
 import { ColumnChooser, titleOf } from "./ColumnChooser";
 import { columnsOf, rememberColumns, shownColumns, type Shown } from "./columns";
 import { conditionOf, conditionText, filterable, nextSort, orderOf, type Column, type Filter, type Order } from "./tableQuery";
+import { Limits } from "./Limits";
 import { SavedViews } from "./SavedViews";
 import { SelectedTrials } from "./SelectedTrials";
 import { TrialRow } from "./TrialRow";
@@ -105,7 +107,7 @@ export function TrialTable({ study, trials, standard, best, penalties, opened, o
         <>
           {reason === undefined ? null : (
             <Button small title={reason || t`no reason given`} onClick={() => change({ reason: undefined, state: undefined })}>
-              {t`Filtered by reason ✕`}
+              {t`Filtered by reason`} <X />
             </Button>
           )}
           <SavedViews
@@ -137,12 +139,14 @@ export function TrialTable({ study, trials, standard, best, penalties, opened, o
         example="threads > 8"
         matches={asked.data?.total_count}
         others={isFiltered}
+        error={asked.error}
         read={(text) => conditionOf(text, columns)}
         write={conditionText}
         onChange={(next) => change({ where: next })}
       />
-      {asked.error === null ? null : <Problem error={asked.error} again={() => void asked.refetch()} />}
-      {asked.data === undefined ? null : rows === 0 ? (
+      {asked.error === null || refusalOf(asked.error) !== null ? null : <Problem error={asked.error} again={() => void asked.refetch()} />}
+      <Limits spec={spec} trials={trials} where={where} onWhere={(next) => change({ where: next })} />
+      {asked.data === undefined ? asked.error === null ? <Loading what={t`trials`} /> : null : rows === 0 ? (
         <p className={styles.none}>{isFiltered ? t`No trial meets the filter.` : t`No trials yet.`}</p>
       ) : (
         <div className={styles.scroll}>
@@ -200,6 +204,7 @@ export function TrialTable({ study, trials, standard, best, penalties, opened, o
             {t`Previous`}
           </Button>
           <span>{t`${formatNumber((page - 1) * PAGE + 1)}–${formatNumber(Math.min(rows, page * PAGE))} of ${formatNumber(rows)}`}</span>
+          {pages > 2 ? <PageField key={page} page={page} pages={pages} onPage={(next) => onSearch({ page: next > 1 ? next : undefined })} /> : null}
           <Button small disabled={page >= pages} onClick={() => onSearch({ page: page + 1 })}>
             {t`Next`}
           </Button>
@@ -207,6 +212,26 @@ export function TrialTable({ study, trials, standard, best, penalties, opened, o
       ) : null}
       {selected.size === 0 ? null : <SelectedTrials study={name} trials={[...selected.values()].map((trial) => newer.get(trial.number) ?? trial)} mayStop={mayStop} onClear={() => select(new Map())} />}
     </Card>
+  );
+}
+
+/** A field for the page to go to. */
+function PageField({ page, pages, onPage }: { page: number; pages: number; onPage: (page: number) => void }) {
+  const [text, setText] = useState(String(page));
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        const wanted = Number(text);
+        if (Number.isInteger(wanted) && wanted >= 1) onPage(Math.min(wanted, pages));
+      }}
+    >
+      <label className={styles.page}>
+        {t`Page`}
+        <input className={styles.filter} inputMode="numeric" size={4} value={text} onChange={({ target }) => setText(target.value)} />
+        {t`of ${formatNumber(pages)}`}
+      </label>
+    </form>
   );
 }
 
@@ -236,7 +261,7 @@ function Header({ column, order, numeric, onSort, children }: HeaderProps) {
       <button type="button" className={styles.sort} onClick={() => onSort(column)}>
         {children}
         <span aria-hidden="true" className={styles.arrow}>
-          {active ? (order.descending ? "↓" : "↑") : ""}
+          {active ? order.descending ? <ArrowDown /> : <ArrowUp /> : null}
         </span>
       </button>
     </th>

@@ -92,6 +92,7 @@ function Facts({ study, spec, trial, mayTune, open }: { study: string; spec: Stu
     <>
       <dl className={styles.facts}>
         <Fact name={t`Origin`}>{originText(trial.origin)}</Fact>
+        {trial.repeat === "" ? null : <Fact name={t`Why it is measured again`}>{reasonText(trial.repeat, trial.repeat_data)}</Fact>}
         <Fact name={t`Measured by`}>{measuredBy(trial) || "—"}</Fact>
         <Fact name={t`Duration`}>
           <Elapsed trial={trial} />

@@ -37,9 +37,15 @@ export function rowsQuery(study: string, { order, filter: { state, reason, where
           },
         }),
       ),
-    placeholderData: keepPreviousData,
+    // Rows of another page, filter or order are never shown under the present one. Only a new revision keeps the last rows.
+    placeholderData: (rows, asked) => (isSamePage(asked?.queryKey, [study, order, state, reason, where, offset, size]) ? rows : undefined),
     gcTime: 10_000,
   });
+}
+
+/** Return whether the key of a query of rows is of this page, in whatever revision. */
+export function isSamePage(key: readonly unknown[] | undefined, page: readonly unknown[]): boolean {
+  return JSON.stringify(key?.slice(1, -1)) === JSON.stringify(page);
 }
 
 /** Why trials of a study gave no result. It is fetched again when `finished` (trials) changes. */
@@ -49,6 +55,16 @@ export function failuresQuery(study: string, finished: number) {
     queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/failures", { params: { path: { name: study } } })),
     placeholderData: keepPreviousData,
     gcTime: 10_000,
+  });
+}
+
+/** The measurements of trials at their steps: all, or a sample in which these trials are. It is fetched again when `finished` (trials) changes. */
+export function curvesQuery(study: string, finished: number, metric: string, trial: number[]) {
+  return queryOptions({
+    queryKey: ["curves", study, metric, trial, finished],
+    queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/curves", { params: { path: { name: study }, query: { metric, trial } } })),
+    placeholderData: keepPreviousData,
+    gcTime: 30_000,
   });
 }
 

@@ -36,10 +36,17 @@ export function usualColumns(spec: StudySpec): Shown[] {
   const { parameters } = spec.space;
   return [
     ...spec.objectives.map(({ metric }) => `metric:${metric}` as const),
+    ...limitedMetrics(spec).map((metric) => `metric:${metric}` as const),
     ...(parameters.length <= FEW ? parameters.map(({ name }) => `param:${name}` as const) : [DIFFERENCES as Shown]),
     "agent",
     "duration",
   ];
+}
+
+/** Return the metrics with an outcome constraint that are no objectives, in the order of the constraints: "memory_mb <= 900". */
+export function limitedMetrics({ objectives, outcome_constraints: limits = [] }: Pick<StudySpec, "objectives" | "outcome_constraints">): string[] {
+  const metrics = limits.flatMap((limit) => /^\s*([\w.-]+)\s*(<=|>=|<|>)/.exec(limit)?.[1] ?? []);
+  return [...new Set(metrics)].filter((metric) => objectives.every((objective) => objective.metric !== metric));
 }
 
 /** Return the columns that were chosen for a study in this browser, or the usual ones. */

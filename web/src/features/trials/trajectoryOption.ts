@@ -32,12 +32,14 @@ interface OptionInput {
   logarithmic: boolean;
   unit: string;
   whiskers: [number, number, number][];
+  /** The part of the vertical axis that is shown; null: all values. */
+  range: [number, number] | null;
   /** What the tooltip says about a trial, below its value. */
   about: (trial: number) => string;
 }
 
 /** Return the ECharts option of a trajectory: values above, marks of trials without a value below. */
-export function trajectoryOption({ data, palette, metric, standard, length, across, logarithmic, unit, whiskers, about }: OptionInput): EChartsOption {
+export function trajectoryOption({ data, palette, metric, standard, length, across, logarithmic, unit, whiskers, range, about }: OptionInput): EChartsOption {
   const { accent, bad, info, line, soft, warn } = palette;
   const zoomed = length > MANY;
   const foot = (zoomed ? 34 : 0) + 22;
@@ -82,7 +84,8 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
     yAxis: [
       {
         ...(logarithmic ? { type: "log" as const, logBase: logBase(data) } : { type: "value" as const, scale: true }),
-        ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)),
+        ...scaleAxis(palette, (value) => (value === range?.[0] || value === range?.[1] ? "" : formatMetric(value, unit, 3))),
+        ...(range === null ? {} : { min: range[0], max: range[1] }),
         name: `${metric}${unitless}`,
         nameLocation: "end",
         nameTextStyle: { color: soft, fontSize: 13, align: "left", padding: [0, 0, 0, 8 - LEFT] },

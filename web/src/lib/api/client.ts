@@ -36,6 +36,7 @@ export type Component = Schemas["ComponentSummary"];
 export type ComponentDetail = Schemas["ComponentDetail"];
 export type WrittenComponent = Schemas["Written"];
 export type ComponentCheck = Schemas["Checked"];
+export type Gallery = Schemas["Gallery"];
 export type Plan = Schemas["Plan"];
 export type DryRun = Schemas["DryRun"];
 export type Methods = Schemas["Methods"];
@@ -53,15 +54,56 @@ export type ReportedJob = Schemas["ReportedJob"];
 export type MatchingSettings = Schemas["MatchingSettings"];
 export type NewMatchingSettings = Schemas["UpdateMatchingSettingsRequest"];
 export type MatchingQuality = Schemas["Quality"];
+export type Curves = Schemas["Curves"];
 export type Note = Schemas["Note"];
 export type Notice = Schemas["Notice"];
 export type Channel = Schemas["Channel"];
+export type LiveBoard = Schemas["LiveBoard"];
+export type LiveBrief = Schemas["LiveBrief"];
+export type LiveStatus = Schemas["LiveStatus"];
+export type LiveInstance = Schemas["LiveInstance"];
+export type LiveReading = Schemas["LiveReading"];
+export type LiveLook = Schemas["LiveLook"];
+export type LivePlan = Schemas["LivePlan"];
+export type LiveKept = Schemas["Kept"];
+export type LiveBudget = Schemas["LiveBudget"];
+export type LiveWindow = Schemas["LiveWindow"];
+export type LiveOutcome = Schemas["LiveOutcome"];
 type Fault = Schemas["Fault"];
 export type Scalar = number | string | boolean;
 export type Configuration = Record<string, Scalar>;
 
 /** The REST client. The header shows the service that a write comes from the console and not from another site. */
 export const api = createClient<paths>({ baseUrl: "/", headers: { "X-Trimtab-Console": "1" } });
+
+// The uid of the study that a page shows, by its name. A study that was deleted and created again has another uid.
+const identities = new Map<string, string>();
+
+/** Send this uid with each write to the study, so that the service refuses it if another study has the name by now. Returns an undo. */
+export function identify(name: string, uid: string): () => void {
+  identities.set(name, uid);
+  return () => {
+    if (identities.get(name) === uid) identities.delete(name);
+  };
+}
+
+/** Return the headers of a write to a study of a list, as `identify` does for the study of a page. */
+export function meaning({ uid }: { uid: string }): Record<string, string> {
+  return { "X-Trimtab-Study-Uid": uid };
+}
+
+/** Return the uid to send with a request; undefined for a reading request, or one about no shown study. */
+export function identityFor(method: string, path: string): string | undefined {
+  const [, name] = /^\/api\/v1\/studies\/([^/]+)/.exec(path) ?? [];
+  return method === "GET" || name === undefined ? undefined : identities.get(decodeURIComponent(name));
+}
+
+api.use({
+  onRequest({ request }) {
+    const uid = identityFor(request.method, new URL(request.url).pathname);
+    if (uid !== undefined && !request.headers.has("X-Trimtab-Study-Uid")) request.headers.set("X-Trimtab-Study-Uid", uid);
+  },
+});
 
 /** An error of the service, from its problem document. Status 0: the service could not be reached. */
 export class ApiError extends Error {
@@ -121,6 +163,7 @@ const FAULTS: Record<string, MessageDescriptor> = {
   not_permitted: msg`Your role does not permit this.`,
   study_exists: msg`There is already a study with this name.`,
   study_not_found: msg`The study does not exist.`,
+  study_replaced: msg`The study was deleted, and another one has its name by now.`,
   trial_not_found: msg`The trial does not exist.`,
   record_not_found: msg`The record does not exist.`,
   component_not_found: msg`The component does not exist.`,

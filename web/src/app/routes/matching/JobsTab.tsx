@@ -3,7 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Button, MoreButton } from "@/components/Button";
-import { Conditions } from "@/components/Conditions";
+import { Conditions, refusalOf } from "@/components/Conditions";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Select";
 import { jobsQuery, recordQuery } from "@/features/matching/api";
@@ -38,12 +38,13 @@ export function JobsTab() {
             { value: "CONTROL", text: t`Control` },
             { value: "DRY_RUN", text: t`Dry run` },
             { value: "REFUSED", text: t`Refused` },
+            { value: "EXPLORED", text: t`Candidate of a live study` },
           ]}
         />
-        <Conditions bare where={where} columns={JOB_COLUMNS} example="seconds > 60" onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
+        <Conditions bare where={where} error={error} columns={JOB_COLUMNS} example="seconds > 60" onChange={(next) => void navigate({ search: (before) => ({ ...before, where: next }), replace: true })} />
       </div>
       {record === "" ? null : <OfRecord id={record} decision={decision === "" ? undefined : decision} />}
-      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {error === null || refusalOf(error) !== null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`jobs`} /> : null
       ) : (

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Tabs } from "@/components/Select";
 import { agentsQuery } from "@/features/fleet/api";
+import { Approval } from "@/features/matching/Approval";
 import { Explain } from "@/features/matching/Explain";
 import { HostRules } from "@/features/matching/HostRules";
 import { hostsOf } from "@/features/matching/hosts";
@@ -95,6 +96,7 @@ function SettingsTab() {
   return (
     <div className={styles.stack}>
       {data === undefined ? null : <HostRules hosts={hostsOf(data.agents)} server={server} />}
+      <Approval mayChange={may("matching.configure")} />
       <SettingsForm
         cluster={cluster}
         onCluster={(next) => void navigate({ search: { tab: "settings", cluster: next === "" ? undefined : next } })}

@@ -3,8 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { recordQuery } from "@/features/matching/api";
-import { ChangeRecord } from "@/features/matching/ChangeRecord";
-import { RecordState } from "@/features/matching/RecordState";
+import { ChangeRecord, stepOf } from "@/features/matching/ChangeRecord";
+import { isForUser, RecordState } from "@/features/matching/RecordState";
 import { RecordView } from "@/features/matching/RecordView";
 import { studyQuery } from "@/features/studies/api";
 import { ApiError } from "@/lib/api/client";
@@ -36,7 +36,7 @@ export function RecordPage() {
       <div className={pages.head}>
         <div className={pages.title}>
           <h1>{t`Record ${id}`}</h1>
-          <RecordState state={data.state} cause={data.cause} />
+          <RecordState record={data} />
           <Link to="/matching">{t`All records`}</Link>
         </div>
         <div className={pages.buttons}>
@@ -45,7 +45,8 @@ export function RecordPage() {
               {t`Audit trail`}
             </Link>
           ) : null}
-          {may(data.cause === "approval" ? "record.approve" : "record.change") ? <ChangeRecord record={data} /> : null}
+          {isForUser(data) && may("record.approve") ? <ChangeRecord record={data} step="approve" /> : null}
+          {may(stepOf(data) === "approve" ? "record.approve" : "record.change") ? <ChangeRecord record={data} step={stepOf(data)} /> : null}
         </div>
       </div>
       <RecordView

@@ -3,7 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue } from "react";
 import { Button, MoreButton } from "@/components/Button";
-import { Conditions } from "@/components/Conditions";
+import { Conditions, refusalOf } from "@/components/Conditions";
 import { TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Select";
@@ -44,9 +44,9 @@ export function RecordsTab() {
             { value: "WITHDRAWN", text: t`Withdrawn` },
           ]}
         />
-        <Conditions bare where={where} columns={RECORD_COLUMNS} example="gain > 10" onChange={(next) => look({ where: next })} />
+        <Conditions bare where={where} error={error} columns={RECORD_COLUMNS} example="gain > 10" onChange={(next) => look({ where: next })} />
       </div>
-      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {error === null || refusalOf(error) !== null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
         error === null ? <Loading what={t`records`} /> : null
       ) : (

@@ -10,13 +10,18 @@ import { Contour } from "@/features/analysis/Contour";
 import { Distribution } from "@/features/analysis/Distribution";
 import { EffectTable } from "@/features/analysis/EffectTable";
 import { Importance } from "@/features/analysis/Importance";
+import { Notes } from "@/features/analysis/Notes";
 import { ParallelCoordinates } from "@/features/analysis/ParallelCoordinates";
 import { Slices } from "@/features/analysis/Slices";
 import { TradeOffs } from "@/features/analysis/TradeOffs";
 import { aggregate } from "@/features/trials/aggregate";
+import { LearningCurves } from "@/features/trials/LearningCurves";
+import { OwnPlot } from "@/features/trials/OwnPlot";
+import type { Chosen } from "@/features/trials/ownPlot";
 import type { Analysis, Insight, Study, Trial } from "@/lib/api/client";
 import { formatPercent } from "@/lib/format";
 import { present } from "@/lib/space";
+import { adviceText } from "@/lib/verdicts";
 
 interface Props {
   /** The chosen objective, which the address of the page holds; undefined: the first. */
@@ -26,12 +31,17 @@ interface Props {
   trials: Trial[];
   analysis: Analysis | undefined;
   finished: number;
+  /** The columns of the user's own plot, which the address of the page holds. */
+  chosen: Chosen;
+  onChoose: (changes: Chosen) => void;
+  onPick: (trial: number) => void;
 }
 
 /** Show which parameters matter and how each changes the objective. */
-export function AnalysisTab({ study, trials: all, analysis, finished, metric = "", onMetric }: Props) {
+export function AnalysisTab({ study, trials: all, analysis, finished, metric = "", onMetric, chosen, onChoose, onPick }: Props) {
   const trials = useInside(study, all);
-  const { data: insight, error, refetch } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
+  const { data: computed, error, refetch } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
+  const insight = useMemo(() => ofTunable(computed, study.spec.context?.map(({ name }) => name) ?? []), [computed, study]);
   const objective = study.spec.objectives.find((one) => one.metric === metric) ?? study.spec.objectives[0];
   const modelled = insight?.data?.objectives.find((one) => one.metric === objective?.metric);
   const order = useMemo(
@@ -49,6 +59,8 @@ export function AnalysisTab({ study, trials: all, analysis, finished, metric = "
         {insight === undefined ? null : <AsOf insight={insight} explained={modelled?.explained} configurations={modelled?.configurations} />}
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      {analysis === undefined || analysis.advice === "" ? null : <p role="note">{adviceText(analysis)}</p>}
+      {insight?.data ? <Notes data={insight.data} /> : null}
       {modelled === undefined ? (
         <NothingYet insight={insight} study={study} metric={objective.metric} />
       ) : (
@@ -72,13 +84,22 @@ export function AnalysisTab({ study, trials: all, analysis, finished, metric = "
         </>
       )}
       <Card title={t`Distribution of ${objective.metric}`}>
-        <Distribution study={study.name} objective={objective} trials={trials} standard={analysis?.objectives.find((one) => one.metric === objective.metric)?.default ?? null} />
+        <Distribution study={study.name} objective={objective} trials={trials} standard={analysis?.objectives.find((one) => one.metric === objective.metric)?.default ?? null} standardParams={analysis?.default_params} />
       </Card>
       <Card title={t`Parallel coordinates`}>
         <ParallelCoordinates study={study.name} spec={study.spec} objective={objective} trials={trials} order={order} best={best} />
       </Card>
+      <LearningCurves study={study.name} finished={finished} objective={objective} best={best} onPick={onPick} />
+      <OwnPlot study={study.name} spec={study.spec} trials={trials} order={order} chosen={chosen} onChoose={onChoose} onPick={onPick} />
     </>
   );
+}
+
+/** Return an insight without the effects of context variables: they are observed, and nobody can set them. */
+function ofTunable(insight: Insight | undefined, contexts: readonly string[]): Insight | undefined {
+  if (insight?.data == null || contexts.length === 0) return insight;
+  const objectives = insight.data.objectives.map((one) => ({ ...one, effects: one.effects.filter(({ parameter }) => !contexts.includes(parameter)) }));
+  return { ...insight, data: { ...insight.data, objectives } };
 }
 
 function AsOf({ insight, explained, configurations }: { insight: Insight; explained: number | undefined; configurations: number | undefined }) {

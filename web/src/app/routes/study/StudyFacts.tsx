@@ -1,5 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { Button } from "@/components/Button";
 import { Markdown } from "@/components/Markdown";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
@@ -12,6 +14,7 @@ import styles from "../pages.module.css";
 /** Progress, budget, algorithm, search space, origin and description of a study, above its tabs. */
 export function StudyFacts({ study }: { study: Study }) {
   const { algorithm, budget, description, execution, space } = study.spec;
+  const [all, showAll] = useState(false);
   const waiting = study.requested_count;
   const open = [
     study.active_count > 0 ? t`${formatNumber(study.active_count)} running` : "",
@@ -20,7 +23,8 @@ export function StudyFacts({ study }: { study: Study }) {
   ].filter((text) => text !== "");
   return (
     <>
-      <dl className={styles.facts}>
+      <div className={all ? `${styles.factsRow} ${styles.allFacts}` : styles.factsRow}>
+      <dl className={all ? styles.facts : `${styles.facts} ${styles.few}`}>
         <div>
           <dt>{t`Trials`}</dt>
           <dd>
@@ -89,6 +93,12 @@ export function StudyFacts({ study }: { study: Study }) {
             </dd>
           </div>
         ) : null}
+        {study.spec.stability ? (
+          <div>
+            <dt>{t`Stability`}</dt>
+            <dd>{t`stages on ${(study.spec.stability.nodes ?? []).join(", ")} nodes`}</dd>
+          </div>
+        ) : null}
         <div>
           <dt>{t`Created`}</dt>
           <dd>
@@ -97,6 +107,10 @@ export function StudyFacts({ study }: { study: Study }) {
           </dd>
         </div>
       </dl>
+        <Button small kind="quiet" className={styles.moreFacts ?? ""} aria-expanded={all} onClick={() => showAll(!all)}>
+          {all ? t`Fewer facts` : t`All facts`}
+        </Button>
+      </div>
       <SpaceEdits edits={study.space_edits} />
       {description ? <Description text={description} /> : null}
     </>

@@ -2,31 +2,34 @@ import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useEffect } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo } from "react";
 import { tabsOf, type StudySearch } from "@/app/addresses";
 import styles from "@/app/routes/pages.module.css";
 import { TITLES } from "@/app/titles";
 import { StateBadge, Tags } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Empty, Loading, Problem } from "@/components/Message";
-import { Popover } from "@/components/Popover";
 import { Tabs } from "@/components/Select";
 import { StudyRecord } from "@/features/matching/StudyRecord";
 import { NoteCard } from "@/features/notes/NoteCard";
+import { SAMPLE, SampleNote } from "@/features/planning/SampleData";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { ConnectionState, Standing } from "@/features/studies/Standing";
 import { useStudyFeed, type Connection } from "@/features/studies/feed";
 import { StudyActions } from "@/features/studies/StudyActions";
+import { linked } from "@/features/trials/linked";
+import { conditionText } from "@/features/trials/tableQuery";
 import { Timeline } from "@/features/trials/Timeline";
 import type { TrajectoryView } from "@/features/trials/TrajectoryChart";
-import { ApiError, type Study, type Trial } from "@/lib/api/client";
+import { ApiError, identify, type Study, type Trial } from "@/lib/api/client";
 import { useLast, useThrottled } from "@/lib/clock";
-import { formatNumber } from "@/lib/format";
+import { formatList, formatNumber } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/browser";
 import { AnalysisTab, TradeOffsTab } from "./AnalysisTabs";
 import { FirstTrial, hasBegun } from "./FirstTrial";
+import { LiveTab } from "./LiveTab";
 import { Overview } from "./Overview";
 import { StudyFacts } from "./StudyFacts";
 import { TrialsTab } from "./TrialsTab";
@@ -67,6 +70,8 @@ const MANY = 300;
 // With more finished trials than this, the analysis is fetched every ten seconds at most.
 const LONG = 5000;
 
+const NO_CONDITIONS: readonly string[] = [];
+
 interface ViewProps {
   study: Study;
   trials: Trial[];
@@ -91,6 +96,8 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
   useEffect(() => {
     if (connection === "live" && isError) void refetch();
   }, [connection, isError, refetch]);
+  const { name, uid } = study;
+  useEffect(() => identify(name, uid), [name, uid]);
   const shown = tabsOf(study.spec);
   const tab = shown.includes(wanted) ? wanted : "overview";
   const openTrial = useCallback(
@@ -102,31 +109,14 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
     [change],
   );
   const onMetric = useCallback((metric: string | undefined) => onSearch({ metric }), [onSearch]);
-  const onView = useCallback(({ metric, show, across, scale }: TrajectoryView) => onSearch({ metric, show, across, scale }), [onSearch]);
+  const onView = useCallback(({ metric, show, across, scale, range }: TrajectoryView) => onSearch({ metric, show, across, scale, range }), [onSearch]);
+  const onShow = useCallback((where: string[]) => onSearch({ tab: "trials", where, page: undefined }), [onSearch]);
+  const onPoint = useCallback((point: number | undefined) => onSearch({ point }), [onSearch]);
   const link = useCallback((number: number, text: string) => <TrialLink study={study.name} number={number} text={text} />, [study.name]);
-  return (
-    <>
-      <div className={styles.head}>
-        <div className={styles.title}>
-          <h1>{study.name}</h1>
-          <StateBadge state={study.state} />
-          <ConnectionState connection={connection} study={study} />
-          <Tags tags={study.tags} />
-        </div>
-        <div className={styles.buttons}>
-          {may("study.create") ? (
-            <Link to="/new" search={{ clone: study.name }} className={styles.secondary} title={t`Create a new study with the same settings`}>
-              {t`Clone`}
-            </Link>
-          ) : null}
-          <ExportMenu study={study} />
-          {mayTune ? <StudyActions study={study} connection={connection} onDeleted={() => void navigate({ to: "/studies" })} /> : null}
-        </div>
-      </div>
-      {study.state_reason === "" ? null : <p className={styles.reason}>{reasonText(study.state_reason, study.state_reason_data)}</p>}
-      <Standing study={study} />
-      <StudyFacts study={study} />
-      {may("record.read") && study.spec.execution ? (
+  const where = search.where ?? NO_CONDITIONS;
+  const chosen = useMemo(() => linked(trials, where, new Date()), [trials, where]);
+  const isChosen = chosen.length < trials.length;
+  const record = may("record.read") && study.spec.execution ? (
         <StudyRecord
           study={study}
           link={({ id }) => (
@@ -135,7 +125,40 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
             </Link>
           )}
         />
-      ) : null}
+      ) : null;
+  return (
+    <>
+      <div className={`${styles.head} ${styles.studyHead}`}>
+        <div className={styles.title}>
+          <h1>{study.name}</h1>
+          <StateBadge state={study.state} />
+          <ConnectionState connection={connection} study={study} />
+          <Tags tags={study.tags} />
+        </div>
+        <div className={styles.buttons}>
+          <StudyActions
+            study={study}
+            connection={connection}
+            mayTune={mayTune}
+            mayCreate={may("study.create")}
+            clone={(text) => (
+              <Link to="/new" search={{ clone: study.name }} title={t`Create a new study with the same settings`}>
+                {text}
+              </Link>
+            )}
+            report={(text) => (
+              <Link to="/studies/$name/report" params={{ name: study.name }}>
+                {text}
+              </Link>
+            )}
+            onDeleted={() => void navigate({ to: "/studies" })}
+          />
+        </div>
+      </div>
+      {study.state_reason === "" ? null : <p className={styles.reason}>{reasonText(study.state_reason, study.state_reason_data)}</p>}
+      {study.tags.includes(SAMPLE) ? <SampleNote study={study.name} onDeleted={() => void navigate({ to: "/studies" })} /> : null}
+      <Standing study={study} />
+      <StudyFacts study={study} />
       <Tabs label={t`Study`}>
         {shown.map((one) => (
           <Link
@@ -156,7 +179,8 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
           <AsFile study={study} />
         </Suspense>
       ) : null}
-      {hasBegun(study) || tab === "setup" ? null : <FirstTrial study={study} />}
+      {tab === "live" ? <LiveTab study={study.name} link={link} /> : null}
+      {hasBegun(study) || tab === "setup" || tab === "live" ? null : <FirstTrial study={study} />}
       {study.trial_count === 0 || tab === "setup" ? null : (
         <>
           {sampled && (tab === "analysis" || tab === "trade-offs") ? (
@@ -164,12 +188,18 @@ function StudyView({ study, trials: latest, sampled, connection }: ViewProps) {
               {t`The charts show a uniform sample of ${formatNumber(trials.length)} of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}.`}
             </p>
           ) : null}
+          {isChosen && (tab === "analysis" || tab === "trade-offs" || tab === "timeline") ? (
+            <p className={styles.note} role="status">
+              {t`The plots of trials show ${formatNumber(chosen.length)} of ${plural(trials.length, { one: "# trial", other: "# trials" })}: those that meet ${formatList(where.map(conditionText), "conjunction")}. Models use all trials.`}{" "}
+              <Button small onClick={() => onSearch({ where: undefined })}>{t`Show all trials`}</Button>
+            </p>
+          ) : null}
           {isError && analysis === undefined && connection === "live" ? <Problem error={asked.error} again={() => void refetch()} /> : null}
-          {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} view={search} onView={onView} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
+          {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} view={search} onView={onView} mayTune={mayTune} point={search.point} onPoint={onPoint} record={record} onShow={onShow} openTrial={openTrial} link={link} /> : null}
           {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} search={search} onSearch={onSearch} link={link} /> : null}
-          {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} metric={search.metric} onMetric={onMetric} /> : null}
-          {tab === "trade-offs" ? <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} /> : null}
-          {tab === "timeline" ? <Timeline study={study} trials={trials} sampled={sampled} onPick={openTrial} /> : null}
+          {tab === "analysis" ? <AnalysisTab study={study} trials={chosen} analysis={analysis} finished={finished} metric={search.metric} onMetric={onMetric} chosen={search} onChoose={onSearch} onPick={openTrial} /> : null}
+          {tab === "trade-offs" ? <TradeOffsTab study={study} trials={chosen} analysis={analysis} finished={finished} onPick={openTrial} /> : null}
+          {tab === "timeline" ? <Timeline study={study} trials={chosen} sampled={sampled} onPick={openTrial} /> : null}
         </>
       )}
       {tab === "overview" ? (
@@ -193,37 +223,5 @@ function TrialLink({ study, number, text }: { study: string; number: number; tex
     <Link to="/studies/$name/trials/$number" params={{ name: study, number: String(number) }} preload={false}>
       {text}
     </Link>
-  );
-}
-
-/** A menu that downloads the study's data or opens its report. */
-export function ExportMenu({ study }: { study: Study }) {
-  const at = `/api/v1/studies/${encodeURIComponent(study.name)}`;
-  return (
-    <Popover label={t`Export`} trigger={<Button>{t`Export`}</Button>}>
-      <ul className={styles.menu}>
-        <li>
-          <a href={`${at}/trials.csv`} download>
-            {t`Trials as CSV`}
-          </a>
-        </li>
-        <li>
-          <a href={`${at}/trials.json`} download>
-            {t`Study and trials as JSON`}
-          </a>
-        </li>
-        <li>
-          <a href={`${at}/verdict.csv`} download>
-            {t`Verdict as CSV`}
-          </a>
-        </li>
-        <li>
-          <Link to="/studies/$name/report" params={{ name: study.name }}>
-            {t`Printable report`}
-          </Link>
-        </li>
-        <li className={styles.soft}>{t`To save a plot as SVG, use the button in its corner.`}</li>
-      </ul>
-    </Popover>
   );
 }

@@ -3,47 +3,54 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
-import { EditorState, type Text } from "@codemirror/state";
+import { Annotation, EditorState, type Text } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
-import type { ComponentCheck } from "@/lib/api/client";
-import { placeOf, wordsAt } from "./place";
+import { placeOf, wordsAt } from "@/lib/place";
 
-type Problem = ComponentCheck["problems"][number];
+/** What is wrong in the text. Lines and columns count from 1, in characters; a length of 0 means the whole line. */
+export interface Marked {
+  line: number;
+  column: number;
+  length: number;
+  message: string;
+}
 
 export interface EditorHandle {
   /** Move the cursor to a problem. */
-  show: (problem: Problem) => void;
+  show: (problem: Marked) => void;
 }
 
 interface Props {
-  handle: Ref<EditorHandle>;
-  /** The initial text. Only the user changes it later. */
-  initial: string;
+  handle?: Ref<EditorHandle>;
+  /** The text. The editor replaces its own if it changes in another way than by `onChange`. */
+  text: string;
   label: string;
   describedBy: string;
-  problems: readonly Problem[];
+  problems: readonly Marked[];
   words: Readonly<Record<string, readonly string[]>>;
   onChange: (text: string) => void;
 }
 
 /** A YAML editor that marks problems in the text and completes the words that are allowed at the cursor. Tab leaves the editor. */
-export function YamlEditor({ handle, initial, label, describedBy, problems, words, onChange }: Props) {
+export default function YamlEditor({ handle, text, label, describedBy, problems, words, onChange }: Props) {
   const parent = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
-  const latest = useRef({ words, onChange });
+  const latest = useRef({ words, onChange, isInvalid: problems.length > 0 });
   useEffect(() => {
-    latest.current = { words, onChange };
+    latest.current = { words, onChange, isInvalid: problems.length > 0 };
   });
-  const first = useRef({ initial, label, describedBy });
+  const first = useRef({ text, label, describedBy });
+  // The texts that the editor has reported and not yet got back.
+  const reported = useRef<string[]>([]);
 
   useEffect(() => {
     if (parent.current === null) return;
     const editor = new EditorView({
       parent: parent.current,
       state: EditorState.create({
-        doc: first.current.initial,
+        doc: first.current.text,
         extensions: [
           lineNumbers(),
           lintGutter(),
@@ -56,9 +63,19 @@ export function YamlEditor({ handle, initial, label, describedBy, problems, word
           syntaxHighlighting(COLOURS),
           autocompletion({ override: [(context) => complete(context, latest.current.words)] }),
           keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
-          EditorView.contentAttributes.of({ tabindex: "0", "aria-label": first.current.label, "aria-describedby": first.current.describedBy, spellcheck: "false", autocapitalize: "off" }),
+          EditorView.contentAttributes.of(() => ({
+            tabindex: "0",
+            "aria-label": first.current.label,
+            "aria-describedby": first.current.describedBy,
+            "aria-invalid": String(latest.current.isInvalid),
+            spellcheck: "false",
+            autocapitalize: "off",
+          })),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+            if (!update.docChanged || update.transactions.some((one) => one.annotation(FROM_OUTSIDE) === true)) return;
+            const typed = update.state.doc.toString();
+            reported.current.push(typed);
+            latest.current.onChange(typed);
           }),
           LOOK,
         ],
@@ -73,8 +90,19 @@ export function YamlEditor({ handle, initial, label, describedBy, problems, word
 
   useEffect(() => {
     const editor = view.current;
+    if (editor === null) return;
+    // A reported text comes back late while the user types on. It must not replace what was typed since.
+    const place = reported.current.indexOf(text);
+    reported.current = place === -1 ? [] : reported.current.slice(place + 1);
+    if (place === -1 && editor.state.doc.toString() !== text) {
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text }, annotations: FROM_OUTSIDE.of(true) });
+    }
+  }, [text]);
+
+  useEffect(() => {
+    const editor = view.current;
     if (editor !== null) editor.dispatch(setDiagnostics(editor.state, problems.map((problem) => diagnostic(editor.state.doc, problem))));
-  }, [problems]);
+  }, [problems, text]);
 
   useImperativeHandle(handle, () => ({
     show: (problem) => {
@@ -90,13 +118,13 @@ export function YamlEditor({ handle, initial, label, describedBy, problems, word
 }
 
 /** Convert a problem's position: the service counts characters, the editor counts UTF-16 units. */
-function diagnostic(doc: Text, { line, column, length, field, message }: Problem): Diagnostic {
+function diagnostic(doc: Text, { line, column, length, message }: Marked): Diagnostic {
   const place = doc.line(Math.min(line, doc.lines));
   const characters = Array.from(place.text);
   const start = characters.slice(0, column - 1).join("").length;
   const end = length === 0 ? place.text.length : characters.slice(0, column - 1 + length).join("").length;
   const from = Math.min(place.from + start, place.to);
-  return { from, to: Math.max(from, Math.min(place.from + end, place.to)), severity: "error", message: `${field}: ${message}` };
+  return { from, to: Math.max(from, Math.min(place.from + end, place.to)), severity: "error", message };
 }
 
 function complete(context: CompletionContext, words: Props["words"]) {
@@ -110,6 +138,8 @@ function complete(context: CompletionContext, words: Props["words"]) {
   const isKey = place.field === undefined;
   return { from: word.from, options: found.map((text) => ({ label: text, apply: isKey ? `${text}: ` : text, type: isKey ? "property" : "constant" })), validFor: /^[\w-]*$/ };
 }
+
+const FROM_OUTSIDE = Annotation.define<boolean>();
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },

@@ -1,0 +1,74 @@
+import { plural, t } from "@lingui/core/macro";
+import { Fragment, type ReactNode } from "react";
+import { Badge } from "@/components/Badge";
+import { Card } from "@/components/Card";
+import type { LiveStatus } from "@/lib/api/client";
+import { formatNumber, formatTime } from "@/lib/format";
+import { changeText, intervalText } from "./effects";
+import styles from "./live.module.css";
+
+interface Props {
+  status: LiveStatus;
+  link: (number: number, text: string) => ReactNode;
+}
+
+/** Show to which instances kept settings have gone, which are held back, and what the checks since have found. */
+export function Rollout({ status: { rollout, checks, details }, link }: Props) {
+  const last = checks.at(-1);
+  if (rollout === null && last === undefined) return null;
+  return (
+    <Card
+      title={rollout === null ? t`Checks of the kept settings` : t`Roll-out of trial ${String(rollout.trial)}`}
+      actions={rollout === null ? undefined : link(rollout.trial, t`Trial ${String(rollout.trial)}`)}
+    >
+      {rollout === null ? null : <Stages rollout={rollout} />}
+      {last === undefined ? null : <Check metric={details.metric} check={last} />}
+    </Card>
+  );
+}
+
+function Stages({ rollout }: { rollout: NonNullable<LiveStatus["rollout"]> }) {
+  const groups: [string, readonly string[]][] = [
+    [t`Kept on`, rollout.in_force],
+    [t`Waiting`, rollout.waiting],
+    [t`Held back, for comparison`, rollout.held_back],
+  ];
+  return (
+    <>
+      <ol className={styles.stages}>
+        {rollout.stages.map((count, place) => (
+          <li key={count}>
+            <Badge tone={place < rollout.stage ? "good" : "soft"}>{plural(count, { one: "# instance", other: "# instances" })}</Badge>
+          </li>
+        ))}
+      </ol>
+      <p className={styles.soft}>
+        {rollout.watched_until === null
+          ? t`Next trial: ${formatTime(new Date(rollout.due_at))}.`
+          : t`The gain is watched until ${formatTime(new Date(rollout.watched_until))}; next check: ${formatTime(new Date(rollout.due_at))}.`}
+      </p>
+      <dl className={styles.groups}>
+        {groups.map(([name, instances]) =>
+          instances.length === 0 ? null : (
+            <Fragment key={name}>
+              <dt>{name}</dt>
+              <dd>{instances.join(", ")}</dd>
+            </Fragment>
+          ),
+        )}
+      </dl>
+    </>
+  );
+}
+
+function Check({ metric, check }: { metric: string; check: LiveStatus["checks"][number] }) {
+  if (check.effect === null) return null;
+  const [change, pairs] = [changeText(check.effect), formatNumber(check.pairs)];
+  const interval = intervalText(check.low, check.high);
+  return (
+    <p>
+      {t`Against the settings of the start: ${metric} ${change} in ${pairs} pairs`}
+      {interval === null ? "." : <span className={styles.soft}> {t`(95 % interval, valid at each look: ${interval}).`}</span>}
+    </p>
+  );
+}

@@ -1,0 +1,74 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import type { LiveInstance, LiveKept } from "@/lib/api/client";
+import { formatDuration, formatNumber } from "@/lib/format";
+import { changeText } from "./effects";
+
+const STATES: Record<LiveInstance["state"], MessageDescriptor> = {
+  idle: msg`original settings`,
+  running: msg`trial runs`,
+  kept: msg`kept settings`,
+  stuck: msg`stuck`,
+  stopped: msg`stopped by hand`,
+};
+
+/** Name the state of an instance. */
+export function stateText(state: LiveInstance["state"]): string {
+  return i18n._(STATES[state]);
+}
+
+const PHASES: Record<string, MessageDescriptor> = {
+  reading: msg`reads the settings in force`,
+  control: msg`watches the settings before the trial`,
+  switch: msg`switches settings`,
+  warm_up: msg`warms up, nothing counts yet`,
+  block: msg`measures a block`,
+  revert: msg`puts the old settings back`,
+};
+
+/** Say what a running trial does now; empty if that is unknown. */
+export function phaseText({ phase, left }: Pick<LiveInstance, "phase" | "left">): string {
+  const known = PHASES[phase];
+  if (known === undefined) return "";
+  const text = i18n._(known);
+  return left > 0 ? t`${text}, ${formatDuration(left)} left` : text;
+}
+
+const DECISIONS: Record<string, MessageDescriptor> = {
+  keep: msg`gain proven`,
+  harm: msg`loss found`,
+  futile: msg`no gain worth keeping`,
+  most: msg`undecided after all pairs`,
+  guard: msg`guard broken`,
+  budget: msg`budget used up`,
+  window: msg`window closed`,
+  stopped: msg`stopped`,
+  carry_over: msg`earlier settings acted on`,
+};
+
+/** Name the decision of a live trial. */
+export function decisionText(decision: string): string {
+  const known = DECISIONS[decision];
+  return known === undefined ? decision : i18n._(known);
+}
+
+/** Say why the settings of an instance are in force. */
+export function whyText({ state, trial, candidate, pairs, reason }: LiveInstance, kept: readonly LiveKept[], mostPairs: number): string {
+  const number = trial === null ? "" : String(trial);
+  switch (state) {
+    case "running": {
+      const which = candidate ? t`Candidate of trial ${number}, on trial` : t`Settings before trial ${number}, in turns with its candidate`;
+      return pairs === 0 ? `${which}.` : t`${which}: ${formatNumber(pairs)} of at most ${formatNumber(mostPairs)} pairs.`;
+    }
+    case "kept": {
+      const own = kept.find((one) => one.trial === trial);
+      return own?.effect == null ? t`Kept after trial ${number}, under guards.` : t`Kept after trial ${number}, which showed ${changeText(own.effect)}. Its guards still hold.`;
+    }
+    case "stuck":
+      return t`The old settings could not be put back: ${reason}. Put them back by hand, then run trimtab-agent live clear there.`;
+    case "stopped":
+      return t`Somebody has run trimtab-agent live stop there. No trial begins before trimtab-agent live clear.`;
+    case "idle":
+      return reason === "" ? t`No trial has settings in force.` : t`No trial has settings in force. The last kept ones were taken back: ${reason}`;
+  }
+}

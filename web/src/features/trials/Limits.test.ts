@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { makeStudy, makeTrial } from "@/testing/factories";
+import { limitedMetrics, usualColumns } from "./columns";
+import { brokenLimits } from "./Limits";
+
+const LIMIT = "memory_mb <= 900";
+
+it("counts the completed trials that break a limit, and selects them", () => {
+  const trials = [makeTrial({ number: 1, breaks: [LIMIT] }), makeTrial({ number: 2 }), makeTrial({ number: 3, state: "FAILED", breaks: [LIMIT] })];
+  expect(brokenLimits([LIMIT, "rate >= 2 * load"], trials)).toEqual([
+    { limit: LIMIT, broken: 1, condition: "metric:memory_mb > 900" },
+    { limit: "rate >= 2 * load", broken: 0, condition: null },
+  ]);
+});
+
+it("shows the limited metrics as columns, without being asked", () => {
+  const { spec } = makeStudy();
+  expect(limitedMetrics({ ...spec, outcome_constraints: [LIMIT, "memory_mb >= 1", "seconds < 9"] })).toEqual(["memory_mb"]);
+  expect(usualColumns({ ...spec, outcome_constraints: [LIMIT] }).slice(0, 2)).toEqual(["metric:seconds", "metric:memory_mb"]);
+});
