@@ -17,6 +17,7 @@ OUTSIDE = {
     "agents/docs/local.md": "reference/local-runner",
     "agents/docs/slurm.md": "reference/slurm-runner",
     "agents/docs/ray.md": "reference/ray-runner",
+    "agents/docs/psij.md": "reference/psij-runner",
     "agents/docs/policy.md": "reference/agent-policy",
     "agents/workloads/README.md": "reference/workloads/index",
     "agents/workloads/apache-gcc/README.md": "reference/workloads/apache-gcc",
@@ -24,6 +25,17 @@ OUTSIDE = {
     "agents/workloads/function-placement/README.md": "reference/workloads/function-placement",
     "agents/workloads/gcc-flags/README.md": "reference/workloads/gcc-flags",
     "agents/workloads/openmpi-collectives/README.md": "reference/workloads/openmpi-collectives",
+    "agents/workloads/compression/README.md": "reference/workloads/compression",
+    "agents/workloads/jvm-jobs/README.md": "reference/workloads/jvm-jobs",
+    "agents/workloads/kafka-producer/README.md": "reference/workloads/kafka-producer",
+    "agents/workloads/mariadb/README.md": "reference/workloads/mariadb",
+    "agents/workloads/memcached/README.md": "reference/workloads/memcached",
+    "agents/workloads/nginx-proxy/README.md": "reference/workloads/nginx-proxy",
+    "agents/workloads/redis/README.md": "reference/workloads/redis",
+    "agents/workloads/rocksdb/README.md": "reference/workloads/rocksdb",
+    "agents/workloads/runtime-gc/README.md": "reference/workloads/runtime-gc",
+    "agents/workloads/sqlite/README.md": "reference/workloads/sqlite",
+    "agents/workloads/thread-waits/README.md": "reference/workloads/thread-waits",
     "agents/workloads/postgresql/README.md": "reference/workloads/postgresql",
     "agents/workloads/small-read-optimizer/README.md": "reference/workloads/small-read-optimizer",
     "agents/workloads/stm-cache/README.md": "reference/workloads/stm-cache",
@@ -62,6 +74,7 @@ DESCRIBED = (
     "sdk/trimtab",
     "agents/trimtab_agent/main.py",
     "agents/trimtab_agent/matching/wrap.py",
+    "agents/workloads/gallery.yaml",
     "service/algorithms",
     "service/api",
     "service/config/settings",
@@ -77,7 +90,7 @@ DESCRIBED = (
 
 def sources() -> list[Path]:
     """Return the files on which the site depends: pages, the site's programs, and the code that pages describe."""
-    suffixes = {".py", ".md", ".proto", ".css", ".html", ".js"}
+    suffixes = {".py", ".md", ".proto", ".css", ".html", ".js", ".yaml"}
     found = {ROOT / path for path in site_pages()} | {ROOT / "demo" / "trajectory.svg"}
     for place in ("docs", *DESCRIBED):
         path = ROOT / place

@@ -21,6 +21,9 @@ from docs._ext.pages import ROOT, SCREENS, site_pages
 # section of it is a section of the navigation.
 LISTS = {"docs/README.md": True, "docs/decisions/README.md": False, "agents/workloads/README.md": False}
 
+# The links of this section lead to pages that others list.
+NOT_LISTED = "Begin here"
+
 GENERATED = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"^<!-- picture: ([a-z-]+): (.+) -->$", re.MULTILINE)
 CODE = re.compile(r"^( {0,3})(```|~~~)[\s\S]*?^\1\2|`[^`\n]+`|^(?: {4}|\t)(?!\s*[-*\d]).*$", re.MULTILINE)
@@ -74,8 +77,10 @@ class Page:
         seen = set()
         title = ""
         for line in text.splitlines():
-            if line.startswith("## "):
-                title = line[3:].strip()
+            if line.startswith(("## ", "### ")):
+                title = line.lstrip("#").strip()
+            if title == NOT_LISTED:
+                continue
             for match in LINK.finditer(line):
                 path = self._resolve(match[3].partition("#")[0])
                 if path in self._pages and path not in seen and path != self.path:

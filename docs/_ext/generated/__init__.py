@@ -5,7 +5,7 @@ A line `<!-- generated: NAME -->` of a page stands for such a part.
 
 from collections.abc import Callable, Mapping
 
-from docs._ext.generated import errors, grpc, methods, metrics, programs, rest, sdk, settings, study_keys
+from docs._ext.generated import errors, gallery, grpc, methods, metrics, programs, rest, sdk, settings, study_keys
 
 GENERATORS: Mapping[str, Callable[[], str]] = {
     "study-keys": study_keys.table,
@@ -21,6 +21,9 @@ GENERATORS: Mapping[str, Callable[[], str]] = {
     "trimtab-agent": programs.agent,
     "trimtab-service": programs.service,
     "errors": errors.table,
+    "gallery-machine": gallery.machine,
+    "gallery-studied": gallery.studied,
+    "gallery-chosen": gallery.chosen,
     "settings": settings.table,
     "metrics": metrics.table,
 }

@@ -20,6 +20,8 @@ FORMS = {
     "policy": "name, or name and options",
     "policies": "list of policies",
     "check": "`true`, `false` or mapping",
+    "approval": "text or mapping",
+    "stages": "list of numbers",
 }
 
 
