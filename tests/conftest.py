@@ -14,7 +14,7 @@ import pytest
 # forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
-from service.embedded.postgres import OWNER, SERVICE
+from service.embedded.postgres import OWNER, SERVICE, revoke_large_objects
 from tests.factories.keycloak import Keycloak, keycloak_server
 from tests.factories.ray import RayHead, ray_head
 from tests.factories.service import PROXY, EmbeddedService, postgres_server, redis_server
@@ -89,6 +89,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url:
     connection = connections["default"]
     name = connection.settings_dict["NAME"]
 
+    with psycopg.connect(postgres_url, dbname=name, autocommit=True) as superuser:
+        revoke_large_objects(superuser)
     with psycopg.connect(postgres_url, dbname=name, user=OWNER) as owner:
         default = owner.execute("SELECT id FROM tenancy_tenant WHERE slug = 'default'").fetchone()
 

@@ -46,7 +46,7 @@ def _markers(item: pytest.Item) -> set[str]:
         found.add("postgres")
     call = getattr(item, "callspec", None)
     if call is not None and "make_runner" in call.params:
-        found |= {call.params["make_runner"]} - {"local"}
+        found |= {call.params["make_runner"].removeprefix("psij-")} - {"local"}
     return {*found, "server"} if found else set()
 
 

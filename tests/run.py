@@ -1,8 +1,8 @@
 """Run the tests, and run each test that failed once more, alone.
 
 `make test` and its kind call this program. Its options are `--console`, which also runs the console's unit tests,
-`--all`, which also runs the tests with the marker `slow`, and all options of pytest. The exit code is 0 if every test
-has passed, at the first or at the second attempt.
+`--all`, which also runs the tests with the marker `slow`, `--minutes`, after which the run ends in any case, and all
+options of pytest. The exit code is 0 if every test has passed, at the first or at the second attempt.
 
 A test that fails at first and passes alone is printed as FLAKY with its first failure. At most MOST_FLAKY tests may be
 flaky in one run, because each of them is a defect of the test or of the product that somebody has to repair.
@@ -12,13 +12,19 @@ Whatever the tests have started ends with the run, also after Ctrl-C (leftovers.
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,13 +34,15 @@ import pytest
 from tests.leftovers import without_leftovers
 
 MOST_FLAKY = 3
+# The minutes after which a run ends in any case, and the seconds that it then has to stop the tests.
+MOST_MINUTES, SECONDS_TO_STOP = 75.0, 60.0
 # The number of files whose times are printed.
 MOST_FILES = 40
 ROOT = Path(__file__).resolve().parents[1]
 WEB = ROOT / "web"
 # Most of the time a test waits for processes, so that more of them run than this has cores. Each worker starts its own
 # servers (2 GB with all of them).
-OPTIONS = ["--numprocesses=5", "--dist=loadfile", "--no-loadscope-reorder", "--durations=30"]
+OPTIONS = ["--numprocesses=5", "--dist=loadfile", "--no-loadscope-reorder", "--max-worker-restart=3", "--durations=30"]
 FAST = ["-m", "not slow"]
 
 
@@ -55,8 +63,23 @@ class Recorder:
     def __init__(self) -> None:
         self.ends: dict[str, str] = {}
         self.failures: dict[str, str] = {}
+        # The tests that run now, and when each began, by the monotonic clock.
+        self.running: dict[str, float] = {}
+        self.collected = 0
         # Of each file.
         self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Record the begin of a test."""
+        self.running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Record the end of a test."""
+        self.running.pop(nodeid, None)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Record how many tests there were."""
+        self.collected = session.testscollected
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record a file that cannot be imported as one test that failed."""
@@ -66,6 +89,8 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record one phase of a test. A test has passed if no phase failed and its call passed."""
         self.seconds[report.nodeid.partition("::")[0]] += report.duration
+        if report.when not in ("setup", "call", "teardown"):
+            self.running.pop(report.nodeid, None)  # its process has died
         if report.failed:
             self.failures.setdefault(report.nodeid, _first_failure(report))
             self.ends[report.nodeid] = "failed"
@@ -77,12 +102,42 @@ class Recorder:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests that `arguments` select and return the exit code."""
-    wanted = [argument for argument in arguments if argument not in ("--console", "--all")]
-    if "--all" not in arguments:
-        wanted = [*FAST, *wanted]
-    console = Console() if "--console" in arguments else None
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--console", action="store_true")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--minutes", type=float, default=MOST_MINUTES)
+    own, wanted = parser.parse_known_args(arguments)
+    recorder = Recorder()
+    with ended_after(own.minutes, recorder.running):
+        return _run(wanted if own.all else [*FAST, *wanted], Console() if own.console else None, recorder)
+
+
+@contextmanager
+def ended_after(minutes: float, running: dict[str, float]) -> Iterator[None]:
+    """End the block, and at last this process, after so many minutes. Print which tests are then running."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        if is_over.wait(60 * minutes):
+            return
+        print(f"\nThe run takes longer than {minutes:g} minutes, so it ends. Running tests: {len(running)}")
+        for name, began in running.copy().items():
+            print(f"{time.monotonic() - began:7.0f} s in {name}", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        if not is_over.wait(SECONDS_TO_STOP):
+            print("The tests cannot be stopped, so their processes are killed.", flush=True)
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
-        tests = run_tests(wanted)
+        yield
+    finally:
+        is_over.set()
+
+
+def _run(wanted: Sequence[str], console: Console | None, recorder: Recorder) -> int:
+    try:
+        tests = run_tests(wanted, recorder)
         results = [tests, console.result()] if console else [tests]
     finally:
         if console:
@@ -108,14 +163,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if complete and not failed else 1
 
 
-def run_tests(arguments: Sequence[str]) -> Result:
+def run_tests(arguments: Sequence[str], recorder: Recorder) -> Result:
     """Run pytest in this process."""
-    recorder = Recorder()
     code = pytest.main([*OPTIONS, *arguments], plugins=[recorder])
     for name, seconds in sorted(recorder.seconds.items(), key=lambda one: -one[1])[:MOST_FILES]:
         print(f"{seconds:7.0f} s in {name}")
     ends = list(recorder.ends.values())
-    complete = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    # After too many deaths of its processes, xdist ends early and says only that tests have failed.
+    complete = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and len(ends) >= recorder.collected
     return Result(ends.count("passed"), ends.count("skipped"), recorder.failures, complete)
 
 

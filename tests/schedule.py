@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 # Files that run one after the other in one process, because they share a server that is slow to start. A head of Ray
 # also costs a twentieth of a core as long as it lives.
@@ -44,7 +45,6 @@ LONGEST_FIRST = (
     "tests/sdk/",
     "tests/rpc/",
     "tests/api/",
-    "tests/",
 )
 
 
@@ -53,17 +53,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
 
     def rank(item: pytest.Item) -> int:
-        return next(rank for rank, prefix in enumerate(LONGEST_FIRST) if item.nodeid.startswith(prefix))
+        ranks = (rank for rank, prefix in enumerate(LONGEST_FIRST) if item.nodeid.startswith(prefix))
+        return next(ranks, len(LONGEST_FIRST))
 
     items.sort(key=rank)
 
 
 class _TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
-    """Give a process one file at a time, or all files of one group of TOGETHER."""
+    """Give a process one file at a time, or all files of one group of TOGETHER.
+
+    If a process dies, xdist 3.8 gives all files that it ever had to others, also those that are done. The others then
+    wait for ever for tests of these files, and each of them runs the test during which the first has died.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         found = (group for prefix, group in TOGETHER.items() if nodeid.startswith(prefix))
         return next(found, super()._split_scope(nodeid))
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Forget a process and return the test during which it has died, or None. Others get what it has not begun."""
+        units = self.assigned_work.pop(node)
+        left = {scope: [test for test, is_done in unit.items() if not is_done] for scope, unit in units.items()}
+        crashed = next((tests.pop(0) for tests in left.values() if tests), None)
+        self.workqueue.update({scope: dict.fromkeys(tests, False) for scope, tests in left.items() if tests})
+        for other in self.nodes:
+            self._reschedule(other)
+        return crashed
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a process more if it needs more. It begins a test only when it also has the next one."""
+        if node not in self.registered_collections:
+            return  # it has not yet imported the tests
+        super()._reschedule(node)
+        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            self._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:

@@ -17,7 +17,9 @@ from playwright.sync_api import Browser, Page
 from tests.factories.browser import build_console, started_browser
 from tests.factories.console import furnished
 from tests.factories.matched import match_jobs
+from tests.factories.measured import measured
 from tests.factories.service import EmbeddedService
+from tests.factories.verdict_studies import make_studies
 
 PAGES = {
     "home": "/",
@@ -37,6 +39,8 @@ PAGES = {
     "batch-script": "/batch-script",
     "components": "/components",
     "component": "/components/bowl",
+    "gallery": "/gallery",
+    "gallery-study": "/new?gallery=redis/cache.yml&step=review",
     "write-component": "/write-component",
     "agents": "/agents",
     "matching": "/matching",
@@ -53,10 +57,21 @@ PAGES = {
     "tenants": "/administration?section=tenants",
     "queue": "/administration?section=queue",
 }
+# Studies whose true functions are known (factories/measured.py).
+KINDS = {
+    "kind-limits": "/studies/limits",
+    "kind-limits-trials": "/studies/limits?tab=trials",
+    "kind-several": "/studies/several",
+    "kind-contexts": "/studies/contexts",
+    "kind-progress": "/studies/progress",
+    "kind-disturbed": "/studies/verdict-of-disturbed",
+    "kind-proven": "/studies/verdict-of-proven",
+    "kind-none": "/studies/verdict-of-none",
+}
 # A job that is explained on the page for it.
 JOB = "{user: grace, name: allreduce_2, program: allreduce, command: /opt/mpi/bin/allreduce --size 4M, nodes: 4}"
 STEPS = ("Parameters", "Objectives", "Method", "Budget", "Review")
-SIZES = {"wide": (1600, 1000), "narrow": (360, 740)}
+SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
@@ -76,7 +91,7 @@ def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
             page.get_by_label("Administrator token").fill(service.token)
             page.get_by_role("button", name="Sign in").click()
             page.get_by_role("heading", name="Home").wait_for()
-            for name, path in PAGES.items():
+            for name, path in {**PAGES, **KINDS}.items():
                 page.goto(path)
                 page.get_by_role("heading", level=1).wait_for()
                 # What comes after the first answer, and the first frame of a chart.
@@ -117,6 +132,8 @@ def main() -> None:
             started_browser() as browser,
         ):
             match_jobs(service, rest)
+            measured(service)
+            make_studies(service, ["disturbed", "proven", "none"])
             shoot(browser, service, out)
     print(f"{len(list(out.glob('*.png')))} pictures in {out}")
 

@@ -13,7 +13,14 @@ from google.rpc import status_pb2
 
 from tests.factories.patience import wait_for
 from tests.factories.ports import free_port
-from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, matching_pb2, matching_pb2_grpc
+from trimtab_agent._gen import (
+    agent_pb2,
+    agent_pb2_grpc,
+    errordetails_pb2,
+    matching_pb2,
+    matching_pb2_grpc,
+    tuning_pb2,
+)
 from trimtab_agent.credentials import digest
 from trimtab_agent.messages import of_value
 from trimtab_components.schema import Scalar
@@ -45,6 +52,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
         # what people want to see, and what the agents have answered; every answer counts here
         self.dry_runs: list[agent_pb2.DryRun] = []
         self.answers: dict[str, list[agent_pb2.AnswerDryRunRequest]] = {}
+        # the last report of each instance of live systems, and why kept settings are to be taken back
+        self.seen: dict[str, tuning_pb2.LiveInstance] = {}
+        self.to_revert = ""
         self.to_cancel: dict[str, str] = {}
         # The leases whose trials are pruned when they report a measurement.
         self.to_prune: set[str] = set()
@@ -73,6 +83,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
         # application matching: what every job resembles, every question, the first report of each submission, all calls
         self.matches: list[matching_pb2.RecordMatch] = []
         self.asked: list[matching_pb2.MatchRequest] = []
+        # questions about a place in a pair, and the places that are still to be given
+        self.explored: list[matching_pb2.ExploreRequest] = []
+        self.places: list[matching_pb2.ExploreResponse] = []
         self.reports: dict[str, matching_pb2.JobReport] = {}
         self.report_calls: list[matching_pb2.ReportJobsRequest] = []
         self.port = free_port()
@@ -108,9 +121,13 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
         metrics: tuple[str, ...] = (),
         timeout: float = 0,
         placed: tuple[bool, bool, tuple[str, ...]] = (False, False, ()),
+        plan: agent_pb2.LivePlan | None = None,
         **params: Scalar,
     ) -> str:
-        """Offer a trial to the agent and return the id of its lease. `placed`: exclusive, spread, measured_on."""
+        """Offer a trial to the agent and return the id of its lease. `placed`: exclusive, spread, measured_on.
+
+        `plan`: of a trial of a live study.
+        """
         with self.changed:
             self._count += 1
             lease = agent_pb2.Lease(
@@ -127,6 +144,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
             lease.trial_timeout.FromNanoseconds(int(timeout * 1e9))
             lease.exclusive, lease.spread = placed[:2]
             lease.measured_on.extend(placed[2])
+            if plan is not None:
+                lease.live.CopyFrom(plan)
             self.queue.append(lease)
             self.changed.notify_all()
             return lease.id
@@ -332,6 +351,11 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
         self._leave("AnswerDryRun", context)
         return agent_pb2.AnswerDryRunResponse()
 
+    def AnswerComponentOrder(
+        self, request: agent_pb2.AnswerComponentOrderRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.AnswerComponentOrderResponse:
+        raise AssertionError("this far side gives no orders")
+
     def PutArtifact(
         self, request: agent_pb2.PutArtifactRequest, context: grpc.ServicerContext
     ) -> agent_pb2.PutArtifactResponse:
@@ -344,6 +368,23 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
             self.changed.notify_all()
         self._leave("PutArtifact", context)
         return agent_pb2.PutArtifactResponse()
+
+    def ReportLive(
+        self, request: agent_pb2.ReportLiveRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.ReportLiveResponse:
+        self._enter("ReportLive", request, context)
+        with self.changed:
+            self.seen = {one.instance: one for one in request.instances}
+            self.changed.notify_all()
+        revert = agent_pb2.ReportLiveResponse.Revert
+        self._leave("ReportLive", context)
+        return agent_pb2.ReportLiveResponse(
+            revert=[
+                revert(component=one.component, instance=one.instance, reason=self.to_revert)
+                for one in request.instances
+                if self.to_revert and one.state == "kept"
+            ]
+        )
 
     def GetComponentFile(
         self, request: agent_pb2.GetComponentFileRequest, context: grpc.ServicerContext
@@ -361,6 +402,17 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
             matches=[one for one in self.matches if one.record.component in request.components]
         )
 
+    def Explore(
+        self, request: matching_pb2.ExploreRequest, context: grpc.ServicerContext
+    ) -> matching_pb2.ExploreResponse:
+        self._enter("Explore", request, context, registered=False)
+        with self.changed:
+            self.explored.append(request)
+            place = self.places.pop(0) if self.places else matching_pb2.ExploreResponse(reason_code="live_no_study")
+            self.changed.notify_all()
+        self._leave("Explore", context)
+        return place
+
     def ReportJobs(
         self, request: matching_pb2.ReportJobsRequest, context: grpc.ServicerContext
     ) -> matching_pb2.ReportJobsResponse:
@@ -376,7 +428,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer, matching_pb2_grpc.MatchingSer
     def _of_people(self, request: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "only people call this")
 
-    ListRecords = ChangeRecord = ListJobs = GetSettings = UpdateSettings = _of_people
+    ListRecords = ChangeRecord = ListJobs = GetSettings = UpdateSettings = GetApproval = UpdateApproval = _of_people
 
     def ReportMeasurement(
         self, request: agent_pb2.ReportMeasurementRequest, context: grpc.ServicerContext

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from trimtab_agent.components import arguments
-from trimtab_agent.errors import NotInComponentError
+from trimtab_agent.components.build_key import build_key
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import JobSpec
-from trimtab_components.errors import UnsuitableValueError
+from trimtab_components import arguments
+from trimtab_components.errors import NotInComponentError, UnsuitableValueError
 from trimtab_components.placeholders import render_template
 from trimtab_components.schema import Component
 
@@ -203,7 +203,7 @@ def test_integers_come_as_floats_from_some_clients(component: LoadComponent, tmp
 
 
 def key(component: Component, **values: Any) -> str:
-    return arguments.build_key(component, arguments.render(component, arguments.effective_values(component, values)))
+    return build_key(component, arguments.render(component, arguments.effective_values(component, values)))
 
 
 def test_the_build_key_changes_only_with_inputs_of_the_build(component: LoadComponent) -> None:

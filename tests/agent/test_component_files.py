@@ -37,10 +37,11 @@ def test_full_file(component: LoadComponent) -> None:
     }
 
 
-def test_cpu_time_is_that_of_the_trial_or_of_a_server(component: LoadComponent) -> None:
-    made = component(faulty(rest="metrics: {own: cpu_time, server: {type: cpu_time, process: redis-server}}"))
+@pytest.mark.parametrize("kind", ["cpu_time", "peak_memory", "bytes_written"])
+def test_what_the_trial_or_a_server_uses_is_a_metric(component: LoadComponent, kind: str) -> None:
+    made = component(faulty(rest=f"metrics: {{own: {kind}, server: {{type: {kind}, process: redis-server}}}}"))
     kinds = [(metric.name, metric.kind, metric.process) for metric in made.metrics.values()]
-    assert kinds == [("own", "cpu_time", ""), ("server", "cpu_time", "redis-server")]
+    assert kinds == [("own", kind, ""), ("server", kind, "redis-server")]
 
 
 def test_message_to_the_service(component: LoadComponent) -> None:
@@ -61,6 +62,35 @@ def test_message_to_the_service(component: LoadComponent) -> None:
     assert to_value(space["ratio"].default) == 0.5
     injected = [(one.text, one.application, one.parameter, *map(to_value, one.values)) for one in message.injected]
     assert sorted(injected) == [("a slow disk", "", ""), ("heat", "", "fast", True), ("load", "main", "")]
+
+
+def test_the_service_is_told_of_a_live_system(component: Callable[..., Component]) -> None:
+    text = """
+name: cache
+parameters: {size: {type: int, min: 1, max: 9, default: 4}, safe: {type: boolean, default: true}}
+live:
+  instances: [one]
+  apply: {command: [apply.sh, "{instance}"]}
+  revert: {command: [revert.sh, "{instance}"]}
+  verify: {command: [verify.sh, "{instance}"]}
+  restart: [size]
+  forbidden: [safe]
+  metrics: {ms: {type: file, file: /run/ms}, hits: {type: file, file: /run/hits}}
+  guards:
+    slow: {metric: ms, above_control: 1.5, for: 5}
+    high: {metric: ms, above: 100}
+    low: {metric: hits, below: 0.5, for: 2}
+  warm_up: 3
+  block: 20
+"""
+    live = of_component(component(text)).live
+    assert (list(live.restart), list(live.forbidden), live.warm_up, live.block) == (["size"], ["safe"], 3, 20)
+    assert {guard.name: (guard.metric, guard.WhichOneof("limit"), guard.for_seconds) for guard in live.guards} == {
+        "slow": ("ms", "above_control", 5),
+        "high": ("ms", "above", 1),
+        "low": ("hits", "below", 2),
+    }
+    assert not of_component(component(FULL, **FILES)).HasField("live")
 
 
 def test_digest_covers_every_file_that_is_referred_to(write_component: Callable[..., Path], tmp_path: Path) -> None:
@@ -85,6 +115,51 @@ def test_bad_file(component: LoadComponent, text: str, line: int, field: str, wo
     assert (line, field) in reported, str(caught.value)
     assert words in str(caught.value)
     assert "component.yaml" in str(caught.value)
+
+
+LIVE = """name: live
+parameters:
+  x: {type: int, min: 1, max: 9, default: 1}
+live:
+  instances: [one]
+  apply: {command: [put, "{instance}"]}
+  revert: {command: [back]}
+  verify: {command: [show], timeout: 1m}
+  metrics: {p95: {type: file, file: "/run/{instance}", path: a}}
+  guards: {slow: {metric: p95, above_control: 1.5, for: 2m}}
+"""
+
+
+def test_a_live_system_has_its_instances_as_applications_and_its_readings_as_metrics(component: LoadComponent) -> None:
+    made = component(LIVE)
+    assert made.live is not None
+    assert (made.live.verify.timeout, made.live.guards["slow"].seconds, made.live.block) == (60, 120, 60)
+    assert list(made.applications) == ["one"]
+    assert [(metric.name, metric.kind) for metric in made.metrics.values()] == [("p95", "live")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "words"),
+    [
+        ("  revert: {command: [back]}\n", "", "live.revert", "is missing"),
+        ("metric: p95", "metric: p99", "live.guards.slow.metric", "'p99' is not one of p95, machine.memory_used"),
+        ("above_control: 1.5", "above_control: 0.5", "live.guards.slow.above_control", "0.5 is not above 1, a factor"),
+        ("above_control: 1.5", "above: 3, below: 1", "live.guards.slow", "must have one of above, below"),
+        ("for: 2m", "for: soon", "live.guards.slow.for", "'soon' is not a time, such as 5, 5s, 2m or 24h"),
+        ("timeout: 1m", "timeout: 1h", "live.verify.timeout", "3600 s is not from 0.1 to 600 seconds"),
+        ('"{instance}"]', '"{x}"]', "live.apply.command", "{x} is not one of {instance}, {component}"),
+        ("[one]", "[one, two words]", "live.instances", "'two words' is not a name"),
+        ("name: live", "name: live\nbuild: {commands: [[make]]}", "build", "is not allowed with `live`"),
+        ("  instances", "  restart: [y]\n  instances", "live.restart", "'y' is not a parameter of this component"),
+        ("  guards: {slow: {metric: p95, above_control: 1.5, for: 2m}}", "  guards: {}", "live.guards", "at least one"),
+    ],
+)
+def test_a_bad_live_system(component: LoadComponent, old: str, new: str, field: str, words: str) -> None:
+    assert old in LIVE
+    with pytest.raises(ComponentError) as caught:
+        component(LIVE.replace(old, new))
+    assert field in [problem.field for problem in caught.value.problems], str(caught.value)
+    assert words in str(caught.value)
 
 
 SCRIPT = """#!/bin/bash -l

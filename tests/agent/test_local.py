@@ -306,12 +306,83 @@ def test_try_accepts_an_application_that_reports_one_of_the_metrics(agent: Agent
     command = ["try", "two", "--components", str(agent.components)]
     done = run_agent_command(command)
     assert done.returncode == 0, done.stdout
-    assert "metric speed = 5\nmetric power: not reported by this application\n" in done.stdout
+    assert "metric speed = 5\nmetric power: no value: nothing in stdout matches" in done.stdout
     required = run_agent_command([*command, "--metric", "power"])
     assert required.returncode == 1
     assert "outcome: infeasible" in required.stdout
     silent = run_agent_command([*command, "--application", "silent"])
     assert silent.returncode == 1, "an application without any metric measures nothing"
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        ("power nan", "'nan' is not a finite number"),
+        ("power 1.234,5ms", "'1.234,5ms' is not a number: a comma separates groups of three digits"),
+        ("power 7 parsecs", "'7 parsecs' is not a number with a known unit"),
+    ],
+)
+def test_a_metric_without_a_value_says_why(agent: AgentProcess, printed: str, why: str, programs_start: None) -> None:
+    component = f"name: two\napplications: {{main: {{command: [echo, 'speed 16.0 ms, {printed}']}}}}\nmetrics:\n"
+    component += "  speed: {type: regex, pattern: 'speed ([^,]+)'}\n  power: {type: regex, pattern: 'power (.+)'}\n"
+    (agent.components / "two.yaml").write_text(component)
+    command = ["try", "two", "--components", str(agent.components)]
+    done = run_agent_command(command)
+    assert done.returncode == 0, done.stdout
+    assert "metric speed = 0.016\n" in done.stdout
+    assert f"metric power: no value: {why}" in done.stdout
+    found = json.loads(run_agent_command([*command, "--json"]).stdout)
+    assert found["metrics"] == {"speed": 0.016}
+    assert found["missing"]["power"].startswith(why)
+
+
+def test_rendered_files_are_printed_and_kept(agent: AgentProcess, tmp_path: Path, programs_start: None) -> None:
+    folder = agent.components / "conf"
+    folder.mkdir()
+    (folder / "redis.in").write_text("appendonly ${aof}\nio-threads ${threads}\n")
+    (folder / "component.yaml").write_text(
+        "name: conf\nparameters:\n  aof: {type: boolean, default: false, on: 'yes', off: 'no'}\n"
+        "  threads: {type: int, min: 1, max: 8, default: 2}\n"
+        "templates: [{source: redis.in, target: redis.conf}]\n"
+        "applications: {main: {command: [sh, -c, 'mkfifo pipe; echo made > out.txt; cat redis.conf']}}\n"
+    )
+    command = ["try", "conf", "--components", str(agent.components), "--set", "aof=yes"]
+    kept = tmp_path / "kept"
+    dry = run_agent_command([*command, "--dry-run"])
+    assert "file: redis.conf\n  | appendonly yes\n  | io-threads 2\n" in dry.stdout
+    done = run_agent_command([*command, "--keep", str(kept)])
+    assert done.returncode == 0, done.stdout
+    assert "  | appendonly yes\n" in done.stdout
+    assert (kept / "work" / "redis.conf").read_text() == "appendonly yes\nio-threads 2\n"
+    assert (kept / "work" / "out.txt").read_text() == "made\n"
+    assert "appendonly yes" in (kept / "stdout").read_text()
+    again = run_agent_command([*command, "--keep", str(kept)])
+    assert again.returncode == 2
+    assert "exists already. Name a new folder" in again.stderr
+
+
+def test_errors_are_json_for_programs(agent: AgentProcess, programs_start: None) -> None:
+    (agent.components / "bad.yaml").write_text("name: bad\nfoo: 1\n")
+    done = run_agent_command(["check", str(agent.components / "bad.yaml"), "--json"])
+    found = json.loads(done.stdout)["error"]
+    assert (done.returncode, found["code"]) == (2, "invalid_component")
+    assert {(one["line"], one["field"]) for one in found["problems"]} == {(1, "applications"), (2, "foo")}
+    for more, code, status in (
+        (["--application", "none"], "not_in_component", 1),
+        (["--set", "x=99"], "unsuitable_value", 1),
+        (["--set", "x"], "invalid_option", 2),
+    ):
+        done = run_agent_command(["try", str(agent.components / "basic.yaml"), "--json", *more])
+        assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (status, code)
+    fine = json.loads(run_agent_command(["check", str(agent.components / "basic.yaml"), "--json"]).stdout)
+    assert [one["name"] for one in fine["components"]] == ["basic"]
+
+
+def test_a_reader_that_has_gone_is_no_error(agent: AgentProcess, programs_start: None) -> None:
+    program = Path(sys.executable).with_name("trimtab-agent")
+    line = f"{program} check {agent.components} | true; {program} --help | true"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def test_try_ignores_faults_of_components_in_other_folders(agent: AgentProcess, programs_start: None) -> None:

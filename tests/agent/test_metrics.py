@@ -21,6 +21,19 @@ def test_a_regular_expression_takes_the_requested_match(take: str, expected: flo
     assert extract.by_regex("t=1\nt=-2e3\nt=3.5\n", regex(r"^t=(\S+)$", take)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "unit", "expected"),
+    [("16.0ms", "", 0.016), ("16.0ms", "ms", 16), ("1,234.5", "", 1234.5), ("12MiB", "KiB", 12288), ("3m", "s", 180)],
+)
+def test_a_number_may_have_a_unit(text: str, unit: str, expected: float) -> None:
+    assert extract.by_regex(f"t={text}, n=1", {**regex(r"t=(\S+)"), "unit": unit}) == pytest.approx(expected)
+
+
+def test_a_unit_that_does_not_fit_is_named() -> None:
+    with pytest.raises(extract.NoValueError, match="has the unit ms, which is not one of MiB"):
+        extract.by_regex("t=16.0ms", {**regex(r"t=(\S+)"), "unit": "MiB"})
+
+
 def test_regex_prefers_the_group_named_value() -> None:
     assert extract.by_regex("a1 b2", regex(r"a(\d) b(?P<value>\d)")) == 2
 
@@ -48,6 +61,11 @@ def json_metric(path: str) -> dict[str, Any]:
     [
         ('{"a": {"b": [1, 2.5]}}', "a.b.1", 2.5),
         ('noise\n{"a": 7}\n\n', "a", 7),
+        ('begin\n{\n  "a": {"b": 7}\n}\nend\n', "a.b", 7),
+        ('result: {"a": 7} in 3 s\n', "a", 7),
+        ('{"a": 1}\n{"a": 2}\n{"other": 3}\n', "a", 2),
+        ('{"level": "info"}\n{"a": 5}\n[done]\n', "a", 5),
+        ('{"a": "16.0 ms"}', "a", 0.016),
         ("3.25", "", 3.25),
         ('{"a": "1e3"}', "a", 1000),
     ],
@@ -59,8 +77,10 @@ def test_json(text: str, path: str, expected: float) -> None:
 @pytest.mark.parametrize(
     ("text", "path", "words"),
     [
-        ("", "a", "its last line is JSON"),
-        ("none", "a", "its last line is JSON"),
+        ("", "a", "stdout has no JSON document"),
+        ("none", "a", "stdout has no JSON document"),
+        ("{unclosed", "a", "stdout has no JSON document"),
+        ('{"b": 1}\nlog\n{"c": 1}', "a", "'a' is missing"),
         ('{"a": 1}', "b", "'b' is missing"),
         ('{"a": [1]}', "a.4", "'4' is missing"),
         ('{"a": 1}', "a.b", "'b' is missing"),
@@ -68,7 +88,7 @@ def test_json(text: str, path: str, expected: float) -> None:
         ('{"a": null}', "a", "None is not a number"),
         ('{"a": NaN}', "a", "not a finite"),
         ('{"a": 1' + "0" * 400 + "}", "a", "too large"),
-        ("[" * 20_000, "a", "its last line is JSON"),
+        ("[" * 20_000, "a", "stdout has no JSON document"),
     ],
 )
 def test_json_without_a_number(text: str, path: str, words: str) -> None:

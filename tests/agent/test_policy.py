@@ -1,5 +1,6 @@
 """The administrator's policy: what the agent refuses whatever the service asks for."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from tests.agent.conftest import AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
 from tests.factories.patience import PATIENCE, wait_for
+from trimtab_agent.components.generated import Generator
+from trimtab_agent.components.loader import load_all
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
 from trimtab_agent.policy import Policy, RayRules, SlurmRules, load
@@ -37,6 +40,50 @@ def policy_file(folder: Path, text: str) -> Path:
     path.write_text(text)
     path.chmod(0o644)
     return path
+
+
+@pytest.mark.parametrize(
+    ("policy", "component", "words"),
+    [
+        ("slurm: {partitions: [short]}", "applications: {main: {script: job.sh}}", "partition 'long'"),
+        ("slurm: {time: '01:00:00'}", "applications: {main: {script: job.sh}}", "time '02:00:00'"),
+        (
+            "slurm: {nodes: 1}",
+            "scheduler: {options: [--nodes=4]}\napplications: {main: {command: [run]}}",
+            "number of nodes '4'",
+        ),
+        ("environment: [OMP_*]", "env: {SECRET: x}\napplications: {main: {command: [run]}}", "variable 'SECRET'"),
+        ("batch_scripts: false", "applications: {main: {script: job.sh}}", "batch_scripts"),
+    ],
+)
+def test_jobs_that_the_policy_always_refuses_are_found_before_a_trial(
+    tmp_path: Path, policy: str, component: str, words: str, programs_start: None
+) -> None:
+    folder = tmp_path / "components"
+    folder.mkdir()
+    (folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --partition=long --time=02:00:00\nrun $1\n")
+    (folder / "c.yaml").write_text(f"name: c\n{component}\n")
+    rules = str(policy_file(tmp_path, policy))
+    done = run_agent_command(["check", str(folder), "--policy", rules])
+    assert done.returncode == 2
+    assert "refused by the policy: component c, application main: " in done.stdout
+    assert words in done.stdout
+    refused = json.loads(run_agent_command(["check", str(folder), "--policy", rules, "--json"]).stdout)
+    assert words in refused["components"][0]["refused"]["main"]
+    with pytest.raises(ConfigError, match="the policy allows none of the installed components"):
+        load(Path(rules)).offered(load_all(folder, Generator(tmp_path / "generated")))
+    fine = run_agent_command(["check", str(folder)])
+    assert fine.returncode == 0, fine.stderr
+
+
+def test_options_that_depend_on_values_are_left_to_the_trial(tmp_path: Path) -> None:
+    text = (
+        "name: c\nparameters: {n: {type: int, min: 1, max: 8, default: 8, scheduler: '--nodes={value}'}}\n"
+        "scheduler: {options: ['--cpus-per-task={n}']}\napplications: {main: {command: [run]}}\n"
+    )
+    (tmp_path / "c.yaml").write_text(text)
+    found = load_all(tmp_path / "c.yaml", Generator(tmp_path / "generated"))
+    assert load(policy_file(tmp_path, "slurm: {nodes: 2, options: [nodes]}")).offered(found)
 
 
 def admit(folder: Path, text: str, lease: Lease = LEASE, spec: JobSpec = JOB, own: tuple[str, ...] = ()) -> JobSpec:

@@ -27,8 +27,12 @@ name: spin
 parameters: {{x: {{type: int, min: 0, max: 9, default: 1, env: X}}}}
 applications:
   main:
-    command: [sh, -c, "nice -n 19 {sys.executable} -c 'import time\\nwhile time.process_time() < 0.3: pass'; true"]
-metrics: {{seconds: wall_time}}
+    command: [sh, -c, "{sys.executable} -c 'import time\\nwhile time.process_time() < 0.3: pass'; echo used 3"]
+metrics:
+  seconds: wall_time
+  cpu: cpu_time
+  used: {{type: regex, pattern: "used (.*)", unaffected: true}}
+  other: {{type: regex, pattern: "used (.*)"}}
 """
 
 
@@ -43,8 +47,12 @@ def cpu() -> Iterator[int]:
 
 @pytest.fixture
 def somebody_else(cpu: int, programs_start: None) -> Iterator[None]:
-    """A process that computes on that CPU whenever the trial does not, and is nothing of ours."""
-    process = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", "while True: pass"])
+    """A process that computes on that CPU all the time, and is nothing of ours.
+
+    It has a session of its own, as the trial has. Linux divides a CPU between sessions first, so that in the session of
+    these tests its part would depend on what the other tests compute.
+    """
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
     yield
     process.kill()
     process.wait()
@@ -316,6 +324,7 @@ def test_a_run_waits_for_a_busy_process(somebody_else: None, agent: AgentProcess
     settled = far_side.outcome(far_side.offer("spin", metrics=("seconds",)))
     assert settled.interference.HasField("wait")
     assert 0.2 <= settled.interference.wait < 0.9
+    assert sorted(settled.interference.unaffected) == ["cpu", "used"]
     computed = settled.metrics["seconds"] * (1 - settled.interference.wait)
     assert 0.2 <= computed < 0.75 * settled.metrics["seconds"]
 

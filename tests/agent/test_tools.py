@@ -62,11 +62,33 @@ VALUES: list[tuple[str, str, str, float]] = [
     ("wrk.txt", "latency_p99", "", 0.01185),
     ("wrk.txt", "errors", "", 0),
     ("wrk-errors.txt", "errors", "", 1092),
+    ("sysbench.txt", "transactions", "", 1152.06),
+    ("sysbench.txt", "queries", "", 23041.18),
+    ("sysbench.txt", "events", "", 3462 / 3.0044),
+    ("sysbench.txt", "errors", "", 0),
+    ("sysbench.txt", "latency_min", "", 0.00056),
+    ("sysbench.txt", "latency_mean", "", 0.00347),
+    ("sysbench.txt", "latency_percentile", "", 0.0123),
+    ("sysbench-cpu.txt", "events", "", 3074 / 1.0002),
+    ("sysbench-cpu.txt", "latency_max", "", 0.03238),
+    ("db_bench.txt", "ops", "fillrandom", 126830),
+    ("db_bench.txt", "latency_mean", "readrandom", 2.727e-6),
+    ("db_bench.txt", "bandwidth", "readrandom", 25.5 * 1024**2),
+    ("db_bench.txt", "found", "readrandom", 12569),
+    ("db_bench.txt", "found", "seekrandom", 12693),
+    ("db_bench.txt", "latency_p99", "fillrandom", 8.30e-6),
+    ("db_bench.txt", "latency_p99.9", "readrandom", 16.17e-6),
+    ("kafka-producer-perf-test.txt", "records", "", 7996.8),
+    ("kafka-producer-perf-test.txt", "bandwidth", "", 1.53 * 1024**2),
+    ("kafka-producer-perf-test.txt", "latency_mean", "", 0.0075),
+    ("kafka-producer-perf-test.txt", "latency_max", "", 0.391),
+    ("kafka-producer-perf-test.txt", "latency_p95", "", 0.039),
+    ("kafka-producer-perf-test.txt", "latency_p99.9", "", 0.062),
 ]
 
 
 def tool_of(file: str) -> str:
-    return Path(file).stem.removesuffix("-errors")
+    return Path(file).stem.removesuffix("-errors").removesuffix("-cpu")
 
 
 @pytest.mark.parametrize(("file", "name", "of", "value"), VALUES)
@@ -78,10 +100,10 @@ def test_field_of_a_recorded_run(file: str, name: str, of: str, value: float) ->
 ABSENT = {("jmh", "error"), ("k6", "p99")}
 
 
-@pytest.mark.parametrize("file", sorted({row[0] for row in VALUES} - {"wrk-errors.txt"}))
+@pytest.mark.parametrize("file", sorted({row[0] for row in VALUES} - {"wrk-errors.txt", "sysbench-cpu.txt"}))
 def test_each_field_that_a_tool_offers_is_read(file: str) -> None:
     tool = tool_of(file)
-    of = "x.B.sum sample n=10" if tool == "jmh" else ""
+    of = {"jmh": "x.B.sum sample n=10", "db_bench": "readrandom"}.get(tool, "")
     for name in tools.FIELDS[tool]:
         if (tool, name) not in ABSENT:
             assert by_tool((RECORDED / file).read_text(), field(tool, name, of)) >= 0, name
@@ -101,6 +123,9 @@ GOOGLE_ERROR = json.dumps({"benchmarks": [{"run_name": "a", "error_occurred": Tr
         ("hyperfine.json", "mean", "sleep 1", "it has: sleep 0.02"),
         ("k6.json", "p99", "", "--summary-trend-stats=avg,p(99)"),
         ("wrk-errors.txt", "latency_p99", "", "start wrk with --latency"),
+        ("sysbench-cpu.txt", "transactions", "", "the output of sysbench has no transactions"),
+        ("db_bench.txt", "ops", "", "has 3 benchmarks; set `of` to one of: fillrandom; readrandom; seekrandom"),
+        ("db_bench.txt", "found", "fillrandom", "the output of db_bench has no found"),
     ],
 )
 def test_a_recorded_run_without_the_value(file: str, name: str, of: str, words: str) -> None:
@@ -201,6 +226,20 @@ def test_fio(tmp_path: Path, programs_start: None) -> None:
     program = require_program("fio", "fio")
     job = ["--name=one", "--rw=randrw", "--bs=4k", "--size=1m", f"--directory={tmp_path}", "--output-format=json"]
     check_all("fio", run([program, *job]))
+
+
+def test_sysbench(programs_start: None) -> None:
+    program = require_program("sysbench", "sysbench")
+    text = run([program, "cpu", "--events=200", "run"])
+    check_all("sysbench", text, "transactions", "queries", "errors")
+
+
+def test_db_bench(tmp_path: Path, programs_start: None) -> None:
+    program = require_program("db_bench", "rocksdb-tools")
+    given = ["--num=2000", "--histogram=1", "--compression_type=none", f"--db={tmp_path}"]
+    text = run([program, "--benchmarks=fillseq,readrandom", *given])
+    for name in tools.FIELDS["db_bench"]:
+        assert by_tool(text, field("db_bench", name, "readrandom")) >= 0, name
 
 
 def test_pgbench(postgres_url: str) -> None:

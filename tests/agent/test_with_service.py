@@ -93,6 +93,24 @@ def test_study(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
     assert processes_of(agent.state) == []
 
 
+def test_the_settings_of_a_study_as_the_program_takes_them(
+    client: trimtab.Client, agent: AgentProcess, name: str
+) -> None:
+    text = COMPONENT.replace("NAME", name).replace('flag: "{value}"', 'flag: "{value}", env: LEVEL')
+    (agent.components / "c.yaml").write_text(text + "templates: [{source: t.in, target: etc/x.conf}]\n")
+    (agent.components / "t.in").write_text("level ${x}\npassword hunter22\n")
+    agent.start()
+    study = create(client, name, "quick", 3)
+    finished(study)
+    agent.stop()
+    found = study.best.render("template", trial=1)
+    assert dict(found.files) == {"etc/x.conf": "level 5.0\npassword ***\n"}
+    assert found.write(agent.components) == [agent.components / "etc/x.conf"]
+    assert str(study.best.render("env", trial=1)) == "LEVEL=5.0\n"
+    assert str(study.best.render("command", trial=1)).endswith(" 5.0\n")
+    assert (agent.components / "etc/x.conf").read_text() == "level 5.0\npassword ***\n"
+
+
 def test_agent_killed_again_and_again(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
     study = create(client, name, "quick", 30, parallelism=2)
     ran = agent.components / "ran"

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from service.fleet import agents, artifacts, grants, runs, waiting
+import pytest
+from django.db.models.functions import Now
+
+from service.core.errors import InvalidInput
+from service.fleet import agents, artifacts, grants, heartbeats, installations, runs, waiting
 from service.fleet.models import Agent, Lease
 from service.identity.principals import administrator
 from service.studies.models import Artifact, Study
@@ -121,3 +125,55 @@ def test_a_trial_shows_its_commands_and_offers_its_files_for_download(api: Api) 
     assert json.loads(exported.splitlines()[-1])["rows"]["studies.artifact"] == 2
     api.ok("DELETE", "/studies/s")
     assert not access.rows(Artifact, principal).exists()
+
+
+REDIS = {"name": "redis", "version": "2", "installed": "1"}
+
+
+def ordered(api: Api) -> list[tuple[str, str, str]]:
+    return [(one["action"], one["state"], one["code"]) for one in api.ok("GET", "/agents/a1")["orders"]]
+
+
+def waiting_orders() -> list[Any]:
+    renewal = heartbeats.renew(administrator(), agent_id="a1", leases=[])
+    return [(name, one["action"], one["id"]) for name, one in renewal.orders.items()]
+
+
+def test_an_agent_gets_an_order_until_its_first_answer(api: Api) -> None:
+    register("a1", installable=[REDIS])
+    path, install = "/agents/a1/components", {"component": "redis", "action": "install"}
+    (asked,) = api.ok("POST", path, install)["orders"]
+    assert (asked["component"], asked["state"], asked["actor"]) == ("redis", "waiting", administrator().actor)
+    (order,) = waiting_orders()
+    api.ok("POST", path, install)
+    assert waiting_orders() == [order] == [("redis", "install", order[2])]
+    api.refused(409, "order_pending", "POST", path, {"component": "redis", "action": "remove"})
+    register("a1", installable=[REDIS])  # a new start of the agent keeps the order
+    for code, message in (("packages_missing", "apt-get install redis-server"), ("", "")):
+        installations.answer(administrator(), agent_id="a1", order=order[2], code=code, message=message)
+    assert (ordered(api), waiting_orders()) == ([("install", "refused", "packages_missing")], [])
+    api.ok("POST", path, {"component": "redis", "action": "remove"})
+    ((_, action, second),) = waiting_orders()
+    installations.answer(administrator(), agent_id="a1", order=second, code="", message="")
+    assert (action, ordered(api)) == ("remove", [("remove", "done", "")])
+    trail = [one["action"] for one in api.ok("GET", "/audit")["entries"] if one["action"].startswith("component.")]
+    assert sorted(trail) == ["component.answer", "component.answer", "component.install", "component.remove"]
+
+
+def test_orders_that_cannot_be_carried_out_are_refused(api: Api) -> None:
+    register("a1", installable=[REDIS])
+    path, install = "/agents/a1/components", {"component": "redis", "action": "install"}
+    found = api.refused(409, "not_installable", "POST", path, {"component": "mariadb", "action": "install"})
+    assert "Allowed: redis." in found["detail"]
+    api.refused(404, "agent_not_found", "POST", "/agents/never/components", install)
+    api.refused(400, "invalid_argument", "POST", path, {**install, "action": "run"})
+    api.ok("POST", path, install)
+    later = installations.PATIENCE + timedelta(seconds=1)
+    agent = access.rows(Agent, administrator()).get()
+    agent.orders["redis"]["asked_at"] = (datetime.now(UTC) - later).isoformat()
+    access.save(administrator(), agent, "orders")
+    assert (ordered(api), waiting_orders()) == ([("install", "unanswered", "")], [])
+    access.rows(Agent, administrator()).update(last_seen_at=Now() - timedelta(days=1))
+    api.refused(409, "agent_offline", "POST", path, install)
+    with pytest.raises(InvalidInput, match="installable"):
+        register("a1", installable=[REDIS] * 201)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 
 import pytest
 from django.conf import settings
 from django.db import OperationalError
-from django.test import Client
+from django.test import Client, RequestFactory
+from rest_framework.response import Response
 
 from service.api import errors
+from service.api.v1.studies import StudyList
 from service.core.errors import Unavailable
 from tests.api.conftest import SPEC, Api
 
@@ -142,3 +146,30 @@ def test_a_forged_session_is_refused(db: None) -> None:
     browser.cookies["trimtab_session"] = browser.cookies["trimtab_session"].value[:-2] + "xx"
     answer = browser.get("/api/v1/studies")
     assert (answer.status_code, answer.json()["code"]) == (401, "session_expired")
+
+
+def test_an_answer_with_a_number_that_is_not_finite_is_valid_json(
+    api: Api, study: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = study()
+    monkeypatch.setattr(StudyList, "get", lambda *_, **__: Response({"gain": math.inf, "more": [math.nan, 1.5]}))
+    assert api.ok("GET", "/studies") == {"gain": None, "more": [None, 1.5]}
+    assert api.ok("GET", f"/studies/{name}")["name"] == name
+
+
+def test_an_answer_that_cannot_be_rendered_is_a_problem(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StudyList, "get", lambda *_, **__: Response({"value": object}))
+    problem = api.refused(500, "internal", "GET", "/studies")
+    assert problem["data"]["reference"]
+
+
+def test_a_fault_outside_of_the_views_is_a_problem_below_api() -> None:
+    requests = RequestFactory()
+    try:
+        raise RuntimeError("secret")
+    except RuntimeError:
+        answer, page = (errors.server_error(requests.get(path)) for path in ("/api/v1/studies", "/studies"))
+    assert (answer.status_code, answer.headers["Content-Type"]) == (500, errors.CONTENT_TYPE)
+    assert json.loads(answer.content)["code"] == "internal"
+    assert b"secret" not in answer.content
+    assert (page.status_code, page.headers["Content-Type"]) == (500, "text/html; charset=utf-8")

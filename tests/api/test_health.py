@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.api import health
+from service.api import health, metrics
 from service.tenancy import access
 from tests.api.conftest import Api
 
 
 def samples(client: Client) -> dict[tuple[str, ...], float]:
+    metrics._latest.forget()
     answer = client.get("/metrics")
     assert answer.status_code == 200
     return {
@@ -20,6 +23,12 @@ def samples(client: Client) -> dict[tuple[str, ...], float]:
         for family in text_string_to_metric_families(answer.content.decode())
         for sample in family.samples
     }
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    """No test gets the answer that another one has got."""
+    health._readiness.forget()
 
 
 def test_alive_and_ready(db: None) -> None:
@@ -79,3 +88,14 @@ def test_metrics_cost_a_fixed_number_of_queries(
         study(f"s{index}")
     with django_assert_num_queries(5):  # type: ignore[attr-defined]
         samples(Client())
+
+
+def test_answers_without_a_token_are_remembered(
+    db: None, django_assert_num_queries: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value in (health._readiness, metrics._latest):  # as if no time passed, which a busy machine cannot promise
+        monkeypatch.setattr(value, "_seconds", math.inf)
+    for path in ("/readyz", "/metrics"):
+        first = Client().get(path)
+        with django_assert_num_queries(0):
+            assert Client().get(path).content == first.content

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
+from rest_framework import serializers
 
 from service.api.v1.study_export import _safe
 from service.fleet import agents
-from service.identity import enrolment
+from service.identity import enrolment, principals
 from service.identity.principals import administrator
 from tests.api.conftest import Api
 from tests.api.test_agents import register
 from tests.api.test_errors import sign_in
+from trimtab.cli import csv_cells
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ def test_bodies_that_nothing_could_store_are_malformed(api: Api, body: bytes) ->
 
 
 def test_a_refusal_of_a_large_value_is_quick(api: Api) -> None:
-    body = b"[" + b"[]," * 1_300_000 + b"[]]"
+    body = b"[" + b"[]," * 340_000 + b"[]]"
     started = time.thread_time()
     problem = api.refused(400, "invalid_argument", "POST", "/studies", body)
     assert time.thread_time() - started < 5
@@ -51,14 +53,34 @@ def test_answers_are_not_stored(api: Api) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize("text", ["=1", " =1", "\n=1", "\uff1d1", "\t@x", "\u00a0+1", "-x"])
+@pytest.mark.parametrize("text", ["=1", " =1", "\uff1d1", "\u00a0+1", "-x", "\na", "\ta"])
 def test_no_text_of_a_table_is_a_formula(text: str) -> None:
     assert _safe(text) == f"'{text}"
+    assert csv_cells.safe(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("value", ["a=1", "", " text", 5, None, -2.5])
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("\n=1", "'\n'=1"),
+        ("\t@x", "'\t'@x"),
+        ("a;=1", "a;'=1"),
+        ("a; -1", "a;' -1"),
+        ("a\n@x", "a\n'@x"),
+        ("a\r\n\t\uff0b1;=2", "a\r\n\t'\uff0b1;'=2"),
+        ("=1;" + "\n" * 100_000, "'=1;" + "\n" * 100_000),
+    ],
+)
+def test_no_part_of_a_text_is_a_formula(text: str, cell: str) -> None:
+    """A spreadsheet that separates cells by semicolons takes the parts of this text for cells."""
+    assert _safe(text) == cell
+    assert csv_cells.safe(text) == cell
+
+
+@pytest.mark.parametrize("value", ["a=1", "", " text", "a; b", "a\nb", 5, None, -2.5])
 def test_other_values_stay(value: object) -> None:
     assert _safe(value) == value
+    assert csv_cells.safe(value) == value
 
 
 def test_a_signed_out_cookie_is_refused(db: None) -> None:
@@ -121,3 +143,30 @@ def test_the_known_hash_of_another_credential_is_invalid_input(api: Api) -> None
     with pytest.raises(Exception, match="no other agent uses"):
         enrolment.enrol(secret, agent_id="a2", credential_digest="a" * 64)
     json.dumps(api.ok("GET", "/agents"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "/matching/match", {"job": {}, "components": ["x"] * 100_000}, "components"),
+        ("POST", "/studies/s/results", {"results": [{}] * 100_000}, "results"),
+        ("POST", "/studies/s/suggestions", {"held_trials": [1] * 100_000}, "held_trials"),
+        ("PATCH", "/studies/s", {"tags": ["x"] * 100_000}, "tags"),
+    ],
+)
+def test_a_long_list_is_refused_before_its_items_are_checked(
+    api: Api, method: str, path: str, body: dict[str, Any], field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[object] = []
+    monkeypatch.setattr(serializers.Field, "run_validation", lambda _, data=None: checked.append(data))
+    problem = api.refused(400, "invalid_argument", method, path, body)
+    assert (problem["data"]["field"], len(checked)) == (field, 0)
+    assert problem["detail"].endswith("Use at most 1000 items.")
+
+
+def test_a_long_name_of_a_tenant_takes_no_memory(api: Api) -> None:
+    principals.forget()
+    for number in range(3):
+        header = {"X-Trimtab-Tenant": f"{number:060000}"}
+        assert api.client.get("/api/v1/session", headers=header).status_code == 200
+    assert sum(len(part) for key in principals._remembered.entries for part in key) < 2000

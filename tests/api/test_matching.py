@@ -48,7 +48,9 @@ def test_records_are_listed_and_shown_with_their_feedback(api: Api, principal: P
     fared = shown["feedback"]
     assert (fared["applied"], fared["control"]) == (3, 3)
     assert fared["low"] < fared["change"] < fared["high"] < 0
-    assert answer["records"][0]["feedback"] == {"applied": 0, "control": 0, "change": None, "low": None, "high": None}
+    assert answer["records"][0]["feedback"] == {
+        "applied": 0, "control": 0, "change": None, "low": None, "high": None, "users": 0, "unconfirmed": 0,
+    }  # fmt: skip
     for query, expected in (("component=mpi", other), ("study=ant-1", record), ("state=WITHDRAWN", None)):
         found = api.ok("GET", f"/matching/records?{query}")["records"]
         assert [one["id"] for one in found] == ([] if expected is None else [str(expected.pk)])

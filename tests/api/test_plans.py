@@ -14,6 +14,7 @@ from service.core.trial import TrialRecord
 from service.fleet import dry_runs
 from service.fleet.models import DryRun
 from service.identity.principals import administrator
+from service.planning import plan
 from service.studies.models import Trial as StoredTrial
 from service.tenancy import access
 from tests.api.conftest import SPEC, Api
@@ -59,6 +60,12 @@ def test_a_plan_shows_the_chosen_algorithm_and_refuses_an_invalid_study(api: Api
     assert (planned["agents"], planned["duration"]) == ([], None)
     counted = {"parameters": [{"name": "n", "type": "int", "min": 1, "max": 16}]}
     assert api.ok("POST", "/plans", {"spec": {**SPEC, "space": counted}})["size"] == "16"
+    grid = {
+        "parameters": [{"name": name, "type": "int", "min": 1, "max": 4096} for name in "ab"],
+        "constraints": ["a * b == 4096"],
+    }
+    planned = api.ok("POST", "/plans", {"spec": {**SPEC, "space": grid}})
+    assert (planned["size"], planned["feasible"]) == (str(4096**2), "13")
     problem = api.refused(400, "invalid_argument", "POST", "/plans", {"spec": {**SPEC, "objectives": []}})
     assert problem["data"]["field"] == "objectives"
 
@@ -233,3 +240,38 @@ def test_a_name_is_judged_as_by_creating_and_nothing_is_written(api: Api) -> Non
     api.ok("PATCH", "/studies/s", {"state": "ABORTED"})
     assert api("DELETE", "/studies/s")[0] == 204
     assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204
+
+
+CHAIN = [
+    {
+        "name": f"b{place}",
+        "type": "bool",
+        **({"condition": {"parent": f"b{place - 1}", "values": [True, False]}} if place else {}),
+    }
+    for place in range(50)
+]
+
+
+@pytest.mark.parametrize("algorithm", ["random", "ga", "sobol", "tpe", "auto"])
+def test_a_chain_of_conditions_is_planned_and_asked(api: Api, algorithm: str) -> None:
+    """It has one tree for each parameter, and 2**49 paths to the last one."""
+    spec = {**SPEC, "space": {"parameters": CHAIN}, "algorithm": {"name": algorithm}}
+    assert api.ok("POST", "/plans", {"spec": spec})["size"] == str(2**50)
+    api.ok("POST", "/studies", {"name": "s", "spec": spec})
+    assert api.ok("POST", "/studies/s/suggestions", {"count": 1})["state"] in ("SUCCEEDED", "PENDING")
+
+
+def test_a_plan_that_takes_too_long_ends_with_the_reason(
+    api: Api, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TRIMTAB_REQUEST_CPU_SECONDS = 0.2
+
+    def first(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(plan, "first_configurations", first)
+    problem = api.refused(422, "computation_too_long", "POST", "/plans", {"spec": SPEC})
+    assert problem["data"] == {"seconds": 0.2}
+    assert "more than 0.2 s of CPU" in problem["detail"]
+    assert problem["retryable"] is False

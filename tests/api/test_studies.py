@@ -155,6 +155,9 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
         "high": whole["gain_high"],
         **{key: verdict[key] for key in ("level", "code", "runs", "default_runs", "measured", "doubtful")},
         **{key: verdict[key] for key in ("rounds", "disturbed_rounds", "conditions")},
+        "context_words": None,
+        "front": None,
+        "trend": [2.0, 1.0, 1.0, 1.0, 1.0],
     }
     for _ in range(6):
         add(0.5, 4, 2.0)
@@ -407,3 +410,17 @@ def test_unusable_studies_to_start_from_are_refused_by_each_call(api: Api, path:
         assert (problem["data"]["field"], problem["data"]["value"]) == ("start_from[0]", name)
         assert problem["data"]["allowed"]
     assert api.ok("GET", "/studies")["total_count"] == 1
+
+
+def test_equal_results_of_all_configurations_ask_whether_a_value_arrives(api: Api, study: Create) -> None:
+    two = [{"metric": "seconds", "goal": "minimize"}, {"metric": "watts", "goal": "minimize"}]
+    study("same")
+    study("two", objectives=two)
+    for name, metrics in (("same", {"seconds": 2.0}), ("two", {"seconds": 2.0, "watts": 5.0})):
+        for n in (4, 5, 6, 7):
+            assert api.ok("GET", f"/studies/{name}/analysis")["advice"] == ""
+            api.ok("POST", f"/studies/{name}/trials", {"params": {"x": 0.5, "n": n}, "metrics": metrics})
+        found = api.ok("GET", f"/studies/{name}/analysis")
+        assert found["advice"].startswith("All 4 configurations gave the same result, seconds 2")
+        assert found["advice_data"] == {"code": "all_equal", "values": {"configurations": 4, "metrics": metrics}}
+    assert api.ok("GET", "/studies/same/analysis")["verdict"]["advice"] != ""

@@ -20,7 +20,7 @@ from service.fleet.components import best_settings
 from service.matching import records
 from service.notices.notices import page as notices_page
 from service.planning.warm_start import warm_start
-from service.results import summaries
+from service.results import insight, summaries
 from service.results.analysis import Analysis, analyse, best_trials
 from service.results.comparison import compare
 from service.rpc import converters, matching_converters
@@ -43,6 +43,7 @@ from trimtab._internal.messages.matching import from_record
 from trimtab._internal.messages.results import (
     from_context_table,
     from_pareto_verdict,
+    from_penalties,
     from_recommendation,
     from_verdict,
 )
@@ -99,6 +100,8 @@ class Seen:
             objectives=self.spec.objectives,
             verdict=from_verdict(self.best.verdict) if has("verdict") else None,
             pareto_verdict=from_pareto_verdict(self.best.pareto_verdict) if has("pareto_verdict") else None,
+            penalties=from_penalties(self.best.penalties) if has("penalties") else None,
+            advice="",
             context_table=lambda: from_context_table(self.name, self.best),
             trials=lambda states=(): [],
         )
@@ -292,7 +295,7 @@ def test_trials_that_break_a_limit_are_marked_and_never_lead(
     rows = csv.DictReader(io.StringIO(api.client.get(f"/api/v1/studies/{seen.name}/trials.csv").content.decode()))
     assert {int(row["number"]): [row["breaks"]] for row in rows if row["breaks"]} == breaking
     stored = access.rows(Trial, principal).filter(study_id=seen.study.pk)
-    messages = [from_trial(seen.spec.space, sent(converters.trial_message(seen.name, one))) for one in stored]
+    messages = [from_trial(seen.spec.space, sent(converters.trial_message(seen.study, one))) for one in stored]
     assert {one.number: list(one.breaks) for one in messages if one.breaks} == breaking
     (curve,) = compare(principal, [seen.name]).curves
     assert not {number for number, _ in curve.steps} & breaking.keys()
@@ -305,12 +308,27 @@ def test_trials_that_break_a_limit_are_marked_and_never_lead(
     assert f"Condition: keeps {LIMIT} in {kept} of {runs} runs" in seen.printed(capsys)
 
 
-def test_penalties_are_named_and_no_measurements(principal: Principal, api: Api) -> None:
+def test_penalties_are_named_and_no_measurements(
+    principal: Principal, api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
     seen = Seen(principal, "penalties")
     trials = api.ok("GET", f"/studies/{seen.name}/trials?page_size=100")["trials"]
     penalties = [one["number"] for one in trials if one["metrics"]["seconds"] == 1e9]
     assert len(penalties) > 1
     assert api.ok("GET", f"/studies/{seen.name}/analysis")["penalties"] == penalties
+    advice = from_penalties(seen.best.penalties)
+    assert list(advice.trials) == penalties
+    assert advice.text.startswith(f"{len(penalties)} values look like penalties: report these trials as infeasible, by")
+    assert advice.text in seen.printed(capsys)
+    assert not Seen(principal, "none").best.HasField("penalties")
+    insight.read(principal, seen.study)
+    insight.compute(principal.tenant_id, seen.study.pk)
+    assert api.ok("GET", f"/studies/{seen.name}/insight")["data"]["penalties"] == {
+        "trials": penalties,
+        "text": advice.text,
+        "call": "",
+        "command": "",
+    }
     assert seen.verdict.default is not None
     assert 7 < seen.verdict.value < seen.verdict.default < 11
 

@@ -90,7 +90,7 @@ def test_the_audit_trail_can_be_exported(api: Api, study: Callable[..., str], st
     study("s")
     api.ok("POST", "/studies/s/suggestions", {})
     exported = lines(api, "/audit/export")
-    assert [entry["action"] for entry in exported] == ["study.create", "study.suggest"]
+    assert [entry["action"] for entry in exported] == ["study.create", "study.suggest", "audit.export"]
     assert exported == api.ok("GET", "/audit")["entries"][::-1]
 
 
@@ -131,7 +131,8 @@ def test_a_tenant_is_exported_whole(api: Api, study: Callable[..., str], streame
     assert exported["name"] == "s"
     assert [trial["params"] for trial in by_table["studies.trial"]] == [one["params"] for one in asked["trials"]]
     assert len(by_table["studies.measurement"]) == 1
-    assert len(by_table["tenancy.auditentry"]) == 4
+    assert [entry["action"] for entry in by_table["tenancy.auditentry"]][-1] == "tenant.export"
+    assert len(by_table["tenancy.auditentry"]) == 5
     # What refers to a row comes after it.
     order = list(dict.fromkeys(row["table"] for row in rows))
     assert order.index("studies.study") < order.index("studies.trial") < order.index("studies.measurement")

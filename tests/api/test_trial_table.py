@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from service.core.lifecycle import TrialState
+from service.studies import curves
 from service.studies.models import Study, Trial
 from service.tenancy.cursor import acting
 from service.tenancy.models import Tenant
@@ -219,3 +220,29 @@ def test_records_and_jobs_take_conditions(api: Api) -> None:
     assert api.ok("GET", "/matching/jobs?where=seconds+%3E+10&where=end+%21%3D+failed")["jobs"] == []
     assert "nodes" in api.refused(400, "invalid_argument", "GET", "/matching/records?where=node+%3E+1")["detail"]
     api.refused(400, "invalid_argument", "GET", "/matching/jobs?where=end+%3E+2")
+
+
+def test_learning_curves_are_thinned_and_sampled_but_named_trials_stay(
+    api: Api, study: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study()
+    for trial in api.ok("POST", "/studies/s/suggestions", {"count": 4})["trials"]:
+        number = trial["number"]
+        for step in range(number - 1) if number < 4 else range(200):
+            body = {"step": 10 * step, "metrics": {"seconds": 1 / (1 + step), "loss": float(step)}}
+            api.ok("POST", f"/studies/s/trials/{number}/measurements", body)
+    found = api.ok("GET", "/studies/s/curves")
+    assert (found["metric"], found["total"]) == ("seconds", 3)
+    # The first trial has no measurement. The others have the first and the last of theirs, at most 60 of them.
+    assert [one["trial"] for one in found["curves"]] == [2, 3, 4]
+    assert found["curves"][1] == {"trial": 3, "state": "ACTIVE", "steps": [0, 10], "values": [1.0, 0.5]}
+    longest = found["curves"][2]["steps"]
+    assert (len(longest), longest[0], longest[-1]) == (60, 0, 1990)
+    assert api.ok("GET", "/studies/s/curves?metric=loss")["curves"][1]["values"] == [0.0, 1.0]
+    assert api.ok("GET", "/studies/s/curves?metric=other")["curves"] == []
+    monkeypatch.setattr(curves, "MOST_CURVES", 1)
+    for number in (2, 3, 4):
+        (one,) = api.ok("GET", f"/studies/s/curves?trial={number}")["curves"]
+        assert one["trial"] == number
+    many = "&".join("trial=1" for _ in range(21))
+    api.refused(400, "invalid_argument", "GET", f"/studies/s/curves?{many}")

@@ -2,18 +2,21 @@
 
 A service as `trimtab-service up` runs it, an agent and several clients work on studies of cheap and of costly
 algorithms. With --hosted there are PostgreSQL, Redis, two gRPC processes on one port, two workers, beat and web, and
-each is restarted as a service manager does it. With --slurm a second agent runs its trials on a real Slurm, and with
---network packets are lost between the service and its agent (or, with --hosted, its database). Processes are killed and
-stopped at random, two at a time, as long as there are results. The studies take turns with pruning, resampling and a
-final check. All the time they are read: a finished trial never changes, no trial disappears, and each has the value of
-its own configuration. When a study has ended, the next one begins. In the end the faults stop, everything completes,
-and each result that was acknowledged to a client is there, once. The table has the times until the next trial had ended
-after a fault.
+each is restarted as a service manager does it. With --attack another tenant sends all the time what once stopped the
+service for everybody. The time of an ask of a study with `gp` is then measured alone, during these attacks, and
+with faults as well; the attacks may make it three times as long. With --slurm a second agent runs its trials on a real
+Slurm, and with --network packets are lost between the service and its agent (or, with --hosted, its database).
+Processes are killed and stopped at random, two at a time, as long as there are results. The studies take turns with
+pruning, resampling and a final check. All the time they are read: a finished trial never changes, no trial disappears,
+and each has the value of its own configuration. When a study has ended, the next one begins. In the end the faults
+stop, everything completes, and each result that was acknowledged to a client is there, once. The table has the times
+until the next trial had ended after a fault.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import statistics
 import subprocess
@@ -32,7 +35,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 import trimtab
-from tests.chaos import faults, studies, systems, truth
+from tests.chaos import asks, faults, studies, systems, truth
+from tests.chaos.asks import Asks
 from tests.chaos.faults import Fault
 from tests.chaos.systems import System
 from tests.factories.agent import RealAgent
@@ -56,10 +60,14 @@ Run = Callable[[Path, FarMachine | None], AbstractContextManager[System]]
 class Chaos:
     """One run in a folder."""
 
-    def __init__(self, folder: Path, system: Run, count: int, seed: int, *, network: bool, slurm: bool) -> None:
+    def __init__(
+        self, folder: Path, system: Run, count: int, seed: int, *, network: bool, slurm: bool, attack: bool
+    ) -> None:
         self._folder = folder
         self._system = system
-        self._network, self._slurm = network, slurm
+        self._network, self._slurm, self._attack = network, slurm, attack
+        self.asks: Asks | None = None
+        self.attacks: dict[str, int] = {}
         self._count = count
         self._random = random.Random(seed)
         self._lock = threading.Lock()
@@ -88,6 +96,7 @@ class Chaos:
             with trimtab.Client(
                 service.grpc_address, token=service.token, retry_seconds=PATIENCE, plaintext=True
             ) as client:
+                counts = self._begin_attack(around, client, service) if self._attack else None
                 threads = [
                     threading.Thread(target=self._guarded, args=(work,), daemon=True)
                     for work in (
@@ -95,6 +104,7 @@ class Chaos:
                         lambda: self._keep_agents(agents),
                         lambda: self._keep_clients(service),
                         lambda: self._watch_and_end(client),
+                        *([self._keep_asking] if self._attack else []),
                     )
                 ]
                 self._begin_studies(client)
@@ -110,8 +120,27 @@ class Chaos:
                     for process in self._clients:
                         process.kill()
                         process.wait()
+                    if counts is not None and counts.exists():
+                        self.attacks = json.loads(counts.read_text())
         if self._errors:
             raise self._errors[0]
+        if self.asks is not None:
+            self.asks.check()
+
+    # Attacks
+
+    def _begin_attack(self, around: ExitStack, client: trimtab.Client, service: System) -> Path:
+        """Measure asks alone and during the attacks, which then go on. Return the file with the answers to them."""
+        self.asks = Asks(client)
+        self.asks.warm_up()
+        self.asks.measure(asks.ALONE, until=lambda count: count >= asks.ASKS, meanwhile=service.keep)
+        counts = around.enter_context(systems.attacker(self._folder, service))
+        self.asks.measure(asks.ATTACKED, until=lambda count: count >= asks.ASKS, meanwhile=service.keep)
+        return counts
+
+    def _keep_asking(self) -> None:
+        assert self.asks is not None
+        self.asks.measure(asks.WITH_FAULTS, until=lambda _: self._over.is_set(), meanwhile=lambda: None)
 
     def _agent(self, runner: str, service: System, components: Path, entering: Sequence[str] = ()) -> RealAgent:
         folder = self._folder / f"agent-{runner}"
@@ -284,6 +313,17 @@ class Chaos:
             )
         return table
 
+    def tables(self) -> list[Table]:
+        """Return all tables: recovery times, and with attacks the times of asks and the answers to the attacks."""
+        if self.asks is None:
+            return [self.table()]
+        answers = Table(title="Answers to the attacks", title_justify="left")
+        for heading in ("attack: status", "times"):
+            answers.add_column(heading)
+        for kind, times in self.attacks.items():
+            answers.add_row(kind, str(times))
+        return [self.table(), self.asks.table(), answers]
+
     def _recovery(self, fault: Fault) -> float:
         return next((at for at in self.progress if at > fault.at), time.monotonic()) - fault.at
 
@@ -295,6 +335,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="seed of the faults (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for logs and notes (default: a temporary one)")
     parser.add_argument("--hosted", action="store_true", help="hosted mode instead of `trimtab-service up`")
+    parser.add_argument("--attack", action="store_true", help="with another tenant that attacks all the time")
     parser.add_argument("--network", action="store_true", help="lose packets, too, which takes root and nftables")
     parser.add_argument("--slurm", action="store_true", help="run trials on a real Slurm, too, and hit it")
     given = parser.parse_args()
@@ -311,16 +352,17 @@ def main() -> None:
             given.seed,
             network=given.network,
             slurm=given.slurm,
+            attack=given.attack,
         )
         with Progress(console=console) as shown:
             shown.add_task("faults", total=given.faults)
             try:
                 chaos.run(shown)
             except AssertionError as error:
-                console.print(chaos.table())
+                console.print(*chaos.tables(), sep="\n")
                 console.print(f"[red]Seed {given.seed}, after {len(chaos.faults)} faults:[/red] {error}")
                 raise SystemExit(1) from None
-        console.print(chaos.table())
+        console.print(*chaos.tables(), sep="\n")
         console.print("No acknowledged result was lost, doubled or altered.")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +26,8 @@ TIMES = {
     "TRIMTAB_HEARTBEAT_SECONDS": "1",
     "TRIMTAB_OPERATION_STALE_SECONDS": "3",
     "TRIMTAB_OPERATION_REQUEUE_SECONDS": "5",
+    # An attacker's webhook is a server on this machine that never answers.
+    "TRIMTAB_WEBHOOK_NETWORKS": "127.0.0.0/8",
 }
 WORKERS = 2
 GRPC_PROCESSES = 2
@@ -35,15 +40,17 @@ class System:
     """A service at work. `targets`: the processes that a fault hits, by name. `keep` restarts those that have died.
 
     `networks`: the machines whose network a fault hits, by name. `agent_entering`: the beginning of the agent's command
-    line.
+    line. `environment`: that of the processes.
     """
 
+    http_url: str
     grpc_address: str
     token: str
     token_file: Path
     targets: Mapping[str, Pids]
     keep: Callable[[], None]
     networks: Mapping[str, FarMachine]
+    environment: Mapping[str, str]
     agent_entering: Sequence[str] = ()
 
 
@@ -61,7 +68,24 @@ def embedded(folder: Path, machine: FarMachine | None) -> Iterator[System]:
         token_file = service.data_dir / "admin-token"
         networks = {} if machine is None else {"network of the agent": machine}
         entering = [] if machine is None else machine.entering
-        yield System(service.grpc_address, service.token, token_file, targets, lambda: None, networks, entering)
+        found = json.loads((service.data_dir / "service.json").read_text())
+        environment = {
+            **service.environment,
+            "DJANGO_SETTINGS_MODULE": "service.config.settings.embedded",
+            "TRIMTAB_DATA_DIR": str(service.data_dir),
+            "DATABASE_URL": found["database_url"],
+        }
+        yield System(
+            service.http_url,
+            service.grpc_address,
+            service.token,
+            token_file,
+            targets,
+            lambda: None,
+            networks,
+            environment,
+            entering,
+        )
 
 
 @contextmanager
@@ -100,7 +124,31 @@ def hosted(folder: Path, machine: FarMachine | None) -> Iterator[System]:
                 child.keep_alive()
 
         networks = {} if machine is None else {"network of the database": machine}
-        yield System(service.grpc_address, TOKEN, token_file, targets, keep, networks)
+        yield System(
+            service.http_url, service.grpc_address, TOKEN, token_file, targets, keep, networks, service.environment
+        )
+
+
+@contextmanager
+def attacker(folder: Path, system: System) -> Iterator[Path]:
+    """Run a tenant that attacks all the time, and give the file with the numbers of its calls."""
+    made = subprocess.run(
+        [sys.executable, "-m", "tests.chaos.tenant"],
+        env=system.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    token, counts = made.stdout.split()[-1], folder / "attacks.json"
+    with (folder / "attacker.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.attack", system.http_url, token, str(counts)], stdout=log, stderr=log
+        )
+    try:
+        yield counts
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextmanager

@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 import trimtab
 from service.embedded.archive import DUMP, MANIFEST
+from service.embedded.postgres import Postgres, programs
+from service.embedded.processes import stop
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.patience import PATIENCE, wait_for
 from tests.factories.service import EmbeddedService
@@ -250,3 +255,134 @@ def test_a_killed_backup_leaves_no_file(embedded_service: EmbeddedService, tmp_p
     assert not file.exists()
     run("backup", file, "--data-dir", embedded_service.data_dir)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
+
+
+# --- backups of people who mean harm
+
+# What a dump can have PostgreSQL do while it is restored: the data of a table runs its checks, and a materialized view
+# is computed.
+HOSTILE = {
+    "check": "CREATE TABLE bait (x integer CHECK (harm(x))); INSERT INTO bait VALUES (1)",
+    "view": "CREATE MATERIALIZED VIEW bait AS SELECT harm(1)",
+}
+HARM = {
+    "program": "EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', {marker!r})",
+    "write": "EXECUTE format('COPY (SELECT 1) TO %L', {file!r})",
+    "role": "IF current_user <> 'postgres' THEN EXECUTE 'ALTER ROLE trimtab_owner SUPERUSER'; END IF",
+}
+
+
+@pytest.fixture
+def server(tmp_path: Path, programs_start: None) -> Iterator[Postgres]:
+    """A PostgreSQL on which backups are made by hand."""
+    postgres = Postgres(tmp_path / "server")
+    postgres.prepare()
+    child = postgres.child(tmp_path / "server.log")
+    child.start()
+    try:
+        postgres.wait_until_ready(child, PATIENCE)
+        yield postgres
+    finally:
+        stop([child])
+
+
+def dump(postgres: Postgres, *statements: str) -> bytes:
+    """Return the dump of a database that the superuser has made by these statements."""
+    postgres.ensure_database("made")
+    with psycopg.connect(postgres.url("made"), autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    argv = [str(programs() / "pg_dump"), "--format=custom", postgres.url("made")]
+    return subprocess.run(argv, check=True, capture_output=True).stdout
+
+
+def with_dump(backup: Path, file: Path, content: bytes) -> Path:
+    """Write a copy of a backup with another dump, whose manifest is right."""
+    own = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+    def change(name: str, old: bytes) -> bytes:
+        if name == MANIFEST:
+            manifest = json.loads(old)
+            return json.dumps({**manifest, "members": {**manifest["members"], DUMP: own}}).encode()
+        return content if name == DUMP else old
+
+    return rewritten(backup, file, change)
+
+
+@pytest.mark.parametrize("place", HOSTILE)
+@pytest.mark.parametrize("harm", HARM)
+def test_a_restore_runs_no_program_of_the_backup(
+    backup: Path, server: Postgres, tmp_path: Path, place: str, harm: str
+) -> None:
+    shared = Path(tempfile.mkdtemp(prefix="trimtab-test-"))
+    shared.chmod(0o777)  # PostgreSQL may run as another user than this one
+    marker = shared / "marker"
+    body = HARM[harm].format(marker=f"touch {marker}", file=str(marker))
+    harmful = (
+        f"CREATE FUNCTION harm(x integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN {body}; RETURN true; END $$"
+    )
+    content = dump(server, harmful, HOSTILE[place])
+    assert marker.exists() == (harm != "role"), "the attack works on the server where it was made"
+    marker.unlink(missing_ok=True)
+    said = run("restore", with_dump(backup, tmp_path / "b", content), "--data-dir", tmp_path / "data", code=1)
+    assert "permission denied" in said
+    assert not marker.exists()
+    assert not (tmp_path / "data").exists()
+    shutil.rmtree(shared)
+
+
+def test_a_backup_of_a_restored_database_runs_nothing_either(backup: Path, server: Postgres, tmp_path: Path) -> None:
+    """A view in place of the table of migrations would run with the rights of whoever reads it."""
+    shared = Path(tempfile.mkdtemp(prefix="trimtab-test-"))
+    shared.chmod(0o777)
+    marker = shared / "marker"
+    harmful = (
+        "CREATE FUNCTION harm() RETURNS text LANGUAGE plpgsql AS $$ BEGIN"
+        f" COPY (SELECT 1) TO PROGRAM 'touch {marker}'; RETURN 'x'; END $$"
+    )
+    view = "CREATE VIEW django_migrations AS SELECT 1 AS id, harm() AS app, 'n' AS name"
+    file = with_dump(backup, tmp_path / "b", dump(server, harmful, view))
+    run("restore", file, "--data-dir", tmp_path / "data")
+    said = run("backup", tmp_path / "again", "--data-dir", tmp_path / "data", code=1)
+    assert "permission denied" in said
+    assert not marker.exists()
+    shutil.rmtree(shared)
+
+
+def test_a_hostile_archive_is_refused(backup: Path, tmp_path: Path) -> None:
+    def refused(file: Path) -> str:
+        said = run("restore", file, "--data-dir", tmp_path / "data", code=1)
+        assert {path.name for path in tmp_path.iterdir()} == {file.name}
+        file.unlink()
+        return said
+
+    file = tmp_path / "changed"
+    with zipfile.ZipFile(backup) as old:
+        members = json.loads(old.read(MANIFEST))["members"]
+    nothing = {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()}
+    # Names outside of the folder, which no manifest may list.
+    for name in ("../outside", "/tmp/trimtab-outside", "logs/../../outside"):
+        in_manifest(backup, file, members={**members, name: nothing})
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(name, b"")
+        assert "not what its manifest lists" in refused(file)
+    # 64 MiB in a few bytes: in the manifest, in a secret, and more of the dump than its manifest says.
+    many = b"\0" * 2**26
+    for name in (MANIFEST, "secret-key"):
+        with zipfile.ZipFile(backup) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+            for other in old.namelist():
+                new.writestr(other, many if other == name else old.read(other))
+        assert "no readable manifest.json" in (said := refused(file)) or "the checksum of secret-key" in said
+    large = {**members, "secret-key": {"bytes": 2**26, "sha256": hashlib.sha256(many).hexdigest()}}
+    assert "secret-key has more than 4096 bytes" in refused(in_manifest(backup, file, members=large))
+    # Two members of one name, an encrypted member, and a compression that nobody knows.
+    shutil.copyfile(backup, file)
+    with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("secret-key", b"another")
+    assert "the checksum of secret-key" in refused(file)
+    for place, word in ((8, b"\x01\x00"), (10, b"\x63\x00")):  # in the last central header: flags, method
+        content = bytearray(backup.read_bytes())
+        start = content.rindex(b"PK\x01\x02")
+        content[start + place : start + place + 2] = word
+        file.write_bytes(content)
+        assert "damaged" in refused(file)

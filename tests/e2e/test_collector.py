@@ -23,7 +23,7 @@ SOURCES = Path(__file__).resolve().parents[1] / "factories" / "otelcol"
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     """Build a collector with the parts that the configuration names. The first build takes minutes."""
     go = require_program("go", "golang-go")
     folder = tmp_path_factory.mktemp("collector")

@@ -252,6 +252,8 @@ def test_the_console_through_the_proxy(browser: Browser, installation: Installat
     assert f"connect-src 'self' {installation.origin}/sso/realms/trimtab/;" in headers["Content-Security-Policy"]
     assert installation.request("GET", "/metrics").status_code == 404
     # The tests come from an address outside of TRIMTAB_ADMIN_NETWORK.
+    for path in ("/sso/admin;x=1/", "/sso/admin%3bx=1/", "/sso/realms/..;/master", "/sso/admin%00", "/metrics;x"):
+        assert installation.request("GET", path).status_code == 400, path
     for path in ("/sso/admin", "/sso/admin/master/console/", "/sso/realms/master", "/sso/realms/master/account"):
         assert installation.request("GET", path).status_code == 404, path
 

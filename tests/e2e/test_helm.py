@@ -57,7 +57,7 @@ pytestmark = pytest.mark.slow("builds Helm from source")
 
 
 @pytest.fixture(scope="module")
-def helm() -> str:
+def helm(programs_start: None) -> str:
     return go_program("helm", HELM)
 
 

@@ -113,7 +113,8 @@ def test_a_worker_that_is_stopped_hands_its_operation_over(study: Study, place: 
 
 def test_an_operation_of_which_workers_die_ends_with_the_reason(study: Study, place: Place) -> None:
     (place.folder / "die").touch()
-    with pytest.raises(OperationFailed, match="3 workers died while they computed it") as caught:
+    said = r"3 workers were lost while they computed it\. The last, .*, died\."
+    with pytest.raises(OperationFailed, match=said) as caught:
         study.ask(timeout=PATIENCE)
     assert caught.value.code == "worker_lost"
     assert len(place.began()) == 3

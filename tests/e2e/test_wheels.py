@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow("builds all wheels and installs them into empty en
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheels(tmp_path_factory: pytest.TempPathFactory, programs_start: None) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     subprocess.run([ROOT / "deploy/checkout/setup.sh", "--group", "release"], check=True)
     subprocess.run([ROOT / "deploy/release/wheels.sh", folder], check=True)
@@ -155,7 +155,9 @@ def test_the_agent_brings_its_workloads_manual_page_and_unit(installed: dict[str
         (".", "web/dist", "Install Node.js 20.19 or newer"),
     ],
 )
-def test_an_incomplete_wheel_is_not_built(package: str, missing: str, message: str, tmp_path: Path) -> None:
+def test_an_incomplete_wheel_is_not_built(
+    package: str, missing: str, message: str, tmp_path: Path, programs_start: None
+) -> None:
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns(".venv", ".cache", ".git", "node_modules", "tests", "__pycache__", "dist-*")
     shutil.copytree(ROOT, copy, ignore=ignored)

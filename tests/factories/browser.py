@@ -59,6 +59,12 @@ def open_page(context: BrowserContext) -> Page:
     return page
 
 
+def choose_action(page: Page, name: str) -> None:
+    """Choose a rare action of a study's page, which is in its menu."""
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name=name, exact=True).click()
+
+
 def accessibility_faults(page: Page) -> list[str]:
     """Return the violations of WCAG 2.2 AA that axe finds on the page: rule, element and fault."""
     axe = (WEB / "node_modules" / "axe-core" / "axe.min.js").read_text()

@@ -31,10 +31,13 @@ def run(value: float, *, wait: float | None = None, share: float | None = None, 
     return Run(Outcome.MEASURED, (value,), (wait,), share, machine)
 
 
-def rounds_of(defaults: Sequence[float | Run], bests: Sequence[float | Run]) -> list[Round]:
-    """Return the rounds with these runs, or with runs that have these values; the last one may be incomplete."""
+def rounds_of(*sides: Sequence[float | Run]) -> list[Round]:
+    """Return the rounds with these runs of the default and others, or with runs that have these values.
+
+    The last one may be incomplete.
+    """
     rounds: dict[int, dict[int, Run]] = {}
-    for side, given in enumerate((defaults, bests)):
+    for side, given in enumerate(sides):
         for number, one in enumerate(given, start=1):
             rounds.setdefault(number, {})[side] = one if isinstance(one, Run) else run(one)
     return [Round(number, rounds[number]) for number in sorted(rounds)]

@@ -169,6 +169,7 @@ BAD = [
     (faulty(rest="metrics: {m: time}"), 3, "metrics.m", "wall_time or a mapping"),
     (faulty(rest="metrics: {m: {type: wall_time, process: p}}"), 3, "metrics.m.process", "unknown"),
     (faulty(rest="metrics: {m: {type: cpu_time, process: /bin/p}}"), 3, "metrics.m.process", "ps -o comm"),
+    (faulty(rest="needs: {packages: {nginx: nginx}}"), 3, "needs.packages", "Allowed: programs, modules, files"),
     (faulty(rest="metrics: {m: {hyperfine: avg}}"), 3, "metrics.m.hyperfine", "'avg' is not one of mean, median, min"),
     (faulty(rest="metrics: {m: {hyperfin: mean}}"), 3, "metrics.m", "the name of a tool (pytest-benchmark, hyperfine"),
     (faulty(rest="metrics: {m: {hyperfine: mean, path: a}}"), 3, "metrics.m.path", "unknown"),

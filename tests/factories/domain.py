@@ -63,6 +63,7 @@ def make_component(**changes: Any) -> dict[str, Any]:
         "name": "compiler",
         "digest": "d1",
         "applications": ["small"],
+        "description": "",
         "space": [],
         "metrics": ["seconds"],
         **changes,

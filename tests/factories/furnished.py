@@ -11,20 +11,27 @@ from uuid import uuid4
 from django.db import connection
 from django.db.models.functions import Now
 
+from service.core.live_instances import Instance
 from service.embedded.postgres import OWNER
 from service.fleet import agents, component_files, dry_runs, grants, logs
+from service.fleet.models import Agent, LiveInstance
 from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
+from service.live import plans
+from service.live.models import JobPair, LiveLease, LiveStudy, Loss
+from service.live.system import Offered
 from service.matching import jobs, settings
 from service.notices import channels, notices
 from service.planning.create import create_study
 from service.results import summaries
 from service.results.models import StudyInsight
 from service.studies import notes, selectors
+from service.studies.change import changing
 from service.studies.models import Artifact, Trial
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal, Role
+from service.trials import enqueue
 from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.quotas import meter
@@ -33,6 +40,7 @@ from tests.factories.domain import make_component, make_execution, make_principa
 from tests.factories.matching import make_job, make_record, make_report
 
 STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-agent", "victim-secret"
+LIVE = "victim-live"
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Furnished:
     @property
     def words(self) -> set[str]:
         """Return the secret words of this tenant, which no answer to another tenant may contain."""
-        return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease, self.token}
+        return {STUDY, ON_AGENTS, LIVE, AGENT, SECRET, self.operation, self.lease, self.token}
 
 
 def register_agent(principal: Principal, agent_id: str) -> None:
@@ -62,7 +70,7 @@ def register_agent(principal: Principal, agent_id: str) -> None:
         version="1",
         slots=1,
         labels={"secret": f"{agent_id}-label"},
-        components=[make_component(description="")],
+        components=[make_component(description="", recipe=f"{agent_id}-recipe")],
         session_id="s",
     )
 
@@ -103,6 +111,7 @@ def furnish() -> Furnished:
     notes.change_note(principal, STUDY, 1, text=SECRET)
     channel, _ = channels.create(principal, "webhook", f"https://{SECRET}.example/", ["study.ended"])
     channels.test(principal, str(channel.pk))
+    _furnish_live(principal)
     notices.mark_read(principal, 0)
     return Furnished(
         principal,
@@ -113,6 +122,31 @@ def furnish() -> Furnished:
         str(record.pk),
         str(channel.pk),
     )
+
+
+def _furnish_live(principal: Principal) -> None:
+    """Create a live study whose first trial waits for an approval."""
+    live = {"approve": "each", "budget": {"slow": {"metric": "slow", "of": "requests", "most": 0.1}}}
+    space = {"parameters": [{"name": "size", "type": "int", "min": 1, "max": 64, "default": 4}]}
+    execution = make_execution(component="live", application="")
+    study = create_study(principal, LIVE, make_spec(space=space, execution=execution, live=live))
+    enqueue.enqueue_trials(principal, LIVE, params={"size": 8})
+    trial = access.rows(Trial, principal).get(study=study, number=1)
+    with changing(principal, LIVE, "trial.wait") as work:
+        plans.ensure(work, trial, Offered())
+    access.add(principal, LiveStudy(study=study, incumbent={"size": 4}))
+    lease = uuid4()
+    access.add(
+        principal, LiveLease(lease=lease, study=study, trial=trial, seed=SECRET, commitment=SECRET, plan={"block": 1})
+    )
+    seen = Instance("live", "one", "running", str(lease), settings={"size": 8}, reason=SECRET)
+    agent = access.rows(Agent, principal).get(agent_id=AGENT)
+    shown = {"component": "live", "name": "one", "state": "running", "report": seen.to_json()}
+    access.add(principal, LiveInstance(agent=agent, study=study, trial=1, **shown))
+    pair = JobPair(study=study, trial=trial, lease=lease, number=1, candidate_first=True, nodes=1, limit_seconds=60.0)
+    pair.kind, pair.first, pair.cost = SECRET, SECRET, 1.0
+    access.add(principal, pair)
+    access.add(principal, Loss(study=study, lease=lease, budget="slow", by_agent=1.0, by_service=2.0, counted=2.0))
 
 
 @contextmanager

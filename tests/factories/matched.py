@@ -67,9 +67,10 @@ def report(service: EmbeddedService, record: str, jobs: Sequence[Fared]) -> None
             considered=[matching_pb2.Considered(record=record, score=0.91, decision=decision)],
             end=matching_pb2.JOB_END_COMPLETED,
             seconds=took,
+            confirmed=True,
         )
         one.job.submitted_at.FromNanoseconds(time.time_ns())
-        one.ended_at.FromNanoseconds(time.time_ns())
+        one.ended_at.FromNanoseconds(time.time_ns() + int(took * 1e9))
         reports.append(one)
     with grpc.insecure_channel(service.grpc_address) as channel:
         matching_pb2_grpc.MatchingServiceStub(channel).ReportJobs(

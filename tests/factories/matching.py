@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import math
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -61,7 +62,10 @@ def make_record(principal: Principal, *, job: Job | None = None, **changes: Any)
 def make_report(
     record: Record | None = None, decision: str = "APPLIED", seconds: float = 10.0, **changes: Any
 ) -> Report:
-    """Return the report on a completed job that was submitted now. Changes are of the report."""
+    """Return the report on a completed job that was submitted now, as the scheduler knows it.
+
+    Changes are of the report.
+    """
     considered = [] if record is None else [Considered(str(record.pk), 0.9, decision)]
     return Report(
         **{
@@ -69,8 +73,9 @@ def make_report(
             "submitted": make_submission(),
             "end": "COMPLETED",
             "seconds": seconds,
-            "ended_at": datetime.now(UTC),
+            "ended_at": datetime.now(UTC) + timedelta(seconds=seconds if math.isfinite(seconds) else 0.0),
             "considered": considered,
+            "confirmed": True,
             **changes,
         }
     )

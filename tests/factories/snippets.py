@@ -9,6 +9,7 @@ saved as that file. Other blocks run by their language:
 - `python`: the block is a script. All of a page share their names.
 - `yaml`: the block is a study file or a component file, which is checked.
 
+`<!-- numbers vary -->` above a block lets any number, and any width of a gap, stand where its output shows one.
 `<!-- not executed: REASON -->` above a block exempts it. `<!-- slow -->` and `<!-- needs: slurm -->` are about a page.
 """
 
@@ -35,6 +36,8 @@ from tests.factories.patience import PATIENCE, wait_for
 EXECUTED = ("console", "sh", "python", "yaml")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REASON = re.compile(r"<!-- not executed: (.+?) -->\s*\Z", re.DOTALL)
+VARY = re.compile(r"<!-- numbers vary -->\s*\Z")
+NUMBER = re.compile(r"\d[\d.,]*(?<![.,])")
 SAVED_AS = re.compile(r"# ([\w./-]+\.\w+)\n")
 INDENTED = re.compile(r"^    (?:\$ )?(?:trimtab|trimtab-agent|trimtab-service) (?!──)[\w-]", re.MULTILINE)
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -42,7 +45,10 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block. `reason` says why it is not executed, `path` is the file as which it is saved."""
+    """One fenced block. `reason` says why it is not executed, `path` is the file as which it is saved.
+
+    `vary`: the numbers of its output are those of one run.
+    """
 
     page: Path
     line: int
@@ -50,6 +56,7 @@ class Block:
     text: str
     reason: str
     path: str
+    vary: bool
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -69,11 +76,13 @@ def blocks(page: Path) -> list[Block]:
     found = []
     for match in FENCE.finditer(text):
         saved = SAVED_AS.match(match[2])
-        reason = REASON.search(text[: match.start()])
+        before = text[: match.start()]
+        reason, vary = REASON.search(before), VARY.search(before) is not None
         if match[1] in EXECUTED or saved:
             line = text.count("\n", 0, match.start()) + 1
             content = match[2][saved.end() :] if saved else match[2]
-            found.append(Block(page, line, match[1], content, reason[1] if reason else "", saved[1] if saved else ""))
+            why, path = reason[1] if reason else "", saved[1] if saved else ""
+            found.append(Block(page, line, match[1], content, why, path, vary))
     return found
 
 
@@ -138,7 +147,8 @@ class Reader:
             return
         output = self._run(block, ["bash", "-c", command])
         if expected:
-            assert pattern(expected).fullmatch(output), f"{block}: {command}\nshown:\n{expected}\nbut it is:\n{output}"
+            shown = pattern(expected, block.vary)
+            assert shown.fullmatch(output), f"{block}: {command}\nshown:\n{expected}\nbut it is:\n{output}"
 
     def _start(self, block: Block, command: str, expected: str) -> None:
         path = self.folder / f"background-{len(self._running)}.log"
@@ -152,7 +162,7 @@ class Reader:
             start_new_session=True,
         )
         self._running.append((process, log))
-        shown = re.compile(f"(?m)^{pattern(expected).pattern.strip()}")
+        shown = re.compile(f"(?m)^{pattern(expected, block.vary).pattern.strip()}")
 
         def is_shown() -> bool:
             output = path.read_text(errors="replace")
@@ -232,15 +242,24 @@ def console(text: str) -> Iterator[tuple[str, str]]:
         yield match[1].replace("\\\n", " ").strip(), part[match.end() :]
 
 
-def pattern(shown: str) -> re.Pattern[str]:
-    """Return the pattern of outputs that look like the shown one, in which `...` stands for anything."""
+def pattern(shown: str, vary: bool = False) -> re.Pattern[str]:
+    """Return the pattern of outputs that look like the shown one, in which `...` stands for anything.
+
+    `vary`: other numbers and other gaps may stand in their places.
+    """
     lines = []
     for line in shown.strip("\n").splitlines():
         if line.strip() == "...":
             lines.append(r"(?:.*\n)*?")
         else:
-            lines.append(".*".join(re.escape(part.rstrip()) for part in line.split("...")) + r"[ ]*\n")
+            parts = (_varied(part.rstrip()) if vary else re.escape(part.rstrip()) for part in line.split("..."))
+            lines.append(".*".join(parts) + r"[ ]*\n")
     return re.compile(r"\s*" + "".join(lines) + r"\s*")
+
+
+def _varied(text: str) -> str:
+    escaped = NUMBER.pattern.join(re.escape(part) for part in NUMBER.split(text))
+    return re.sub(r"(?:\\ )+", " +", escaped)
 
 
 def count() -> tuple[dict[str, int], dict[str, int]]:

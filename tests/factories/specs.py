@@ -74,6 +74,16 @@ def specs(draw: st.DrawFn) -> Json:
         | st.fixed_dictionaries(
             {}, optional={"width": st.just(0.125), "max_trials": st.integers(1, 99), "level": st.just(0.9)}
         ),
+        "stability": st.fixed_dictionaries(
+            {},
+            optional={
+                "nodes": st.sampled_from([[1], [1, 3, 10], [2, 5]]),
+                "times": st.sampled_from([3600, "24h", 0.5 * 86400]),
+                "value": st.sampled_from([{"mean_plus": 0.5}, {"mean_plus": 2}]),
+                "unstable": st.just(0.25),
+                "adjust": st.sampled_from(["auto", "none"]),
+            },
+        ),
         "budget": st.fixed_dictionaries(
             {}, optional={"max_trials": st.integers(1, 10**9), "max_seconds": seconds, "max_node_hours": seconds}
         ),
@@ -97,4 +107,6 @@ def specs(draw: st.DrawFn) -> Json:
     places: list[dict[str, st.SearchStrategy[Any]]] = [{}, {"execution": execution}, {"trial_timeout_seconds": seconds}]
     where = draw(st.sampled_from(places))
     found: Json = draw(st.fixed_dictionaries({}, optional=optional)) | draw(st.fixed_dictionaries(where))
+    if "execution" not in found and draw(st.booleans()):
+        data["space"]["parameters"][0]["optional"] = True
     return data | found

@@ -57,11 +57,16 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
     "unknown key of a part": (
         PARAMETERS + "objectives: [{minimise: s}]\n",
         "objectives[0].minimise",
-        "the key is not known. Use minimize, maximize, unit.",
+        "the key is not known. Did you mean 'minimize'? Use minimize, maximize, unit.",
         2,
     ),
     "two goals": (PARAMETERS + "objectives: [{minimize: s, maximize: t}]\n", "objectives[0]", "{minimize: METRIC}", 2),
-    "unknown key": (BASE + "budgets: {}\n", "budgets", "the key is not known. Use name, description, component", 3),
+    "unknown key": (
+        BASE + "budgets: {}\n",
+        "budgets",
+        "the key is not known. Did you mean 'budget'? Use name, description, component",
+        3,
+    ),
     "a word as time": (BASE + "budget:\n  max_time: soon\n", "budget.max_time", "a time such as 90", 4),
     "no time": (BASE + "budget: {max_time: 0m}\n", "budget.max_time", "0m is not allowed. Use more than 0m", 3),
     "a part of a trial": (BASE + "budget: {max_trials: 1.5}\n", "budget.max_trials", "Use a whole number", 3),

@@ -36,7 +36,8 @@ def main(arguments: Sequence[str]) -> int:
         shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     wanted = [argument for argument in arguments if argument != "--append"]
-    command = [sys.executable, "-m", "coverage", "run", "-m", "tests.run", "-p", "tests.power.contexts", *wanted]
+    command = [sys.executable, "-m", "coverage", "run", "-m", "tests.run", "--minutes=180"]
+    command += ["-p", "tests.power.contexts", *wanted]
     code = subprocess.run(command, cwd=ROOT, check=False, env={**os.environ, "COVERAGE_CORE": "ctrace"}).returncode
     combine()
     report()

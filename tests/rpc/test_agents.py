@@ -10,10 +10,10 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from service._gen import agent_pb2 as pb
-from service._gen import tuning_pb2
+from service._gen import identity_pb2, identity_pb2_grpc, tuning_pb2
 from service._gen.agent_pb2_grpc import AgentServiceStub
 from service._gen.tuning_pb2_grpc import TuningServiceStub
-from tests.factories.grpc_service import GrpcService, create, plain, refusal, unique, value
+from tests.factories.grpc_service import GrpcService, create, plain, refusal, refusal_of, unique, value
 from tests.factories.patience import PATIENCE, wait_for
 
 Outcome = pb.SettleLeaseRequest
@@ -107,6 +107,9 @@ def test_register(agents: AgentServiceStub, tuning: TuningServiceStub) -> None:
     assert component.space[0].default == value(0.5)
 
 
+SWITCH = tuning_pb2.Parameter(name="x", categorical=tuning_pb2.Values())
+
+
 @pytest.mark.parametrize(
     ("request_", "field"),
     [
@@ -122,6 +125,26 @@ def test_register(agents: AgentServiceStub, tuning: TuningServiceStub) -> None:
                 components=[pb.Component(name="c", digest="d", space=[tuning_pb2.Parameter(name="x")])],
             ),
             "components[0].space[0]",
+        ),
+        (
+            pb.RegisterRequest(
+                agent_id="i",
+                name="n",
+                slots=1,
+                components=[pb.Component(name="c", digest="d", space=[SWITCH, SWITCH])],
+            ),
+            "components[0].space[1].name",
+        ),
+        (
+            pb.RegisterRequest(
+                agent_id="i",
+                name="n",
+                slots=1,
+                components=[
+                    pb.Component(name="c", digest="d", space=[tuning_pb2.Parameter(categorical=tuning_pb2.Values())])
+                ],
+            ),
+            "components[0].space[0].name",
         ),
     ],
 )
@@ -396,3 +419,44 @@ def test_many_agents_wait_without_threads(grpc_service: GrpcService, tuning: Tun
     assert sorted(leases) == [1, 2, 3]
     for call in calls:
         call.cancel()
+
+
+@pytest.mark.parametrize("end", ["revoked", "disabled"])
+def test_a_held_call_gives_nothing_to_a_caller_who_has_lost_access(
+    own_grpc_service: GrpcService, tuning: TuningServiceStub, end: str
+) -> None:
+    """The lease would also wait for nothing, because the agent can no longer report."""
+    service = own_grpc_service
+    identity = identity_pb2_grpc.IdentityServiceStub(service.channel())
+    made = identity.CreateApiToken(identity_pb2.CreateApiTokenRequest(name="a", scopes=["agent"], days=1))
+    outsider, owner = Agent(service.agents(made.secret)), service.tuning()
+    outsider.register()
+    polling, renewing = (
+        outsider.poll(),
+        outsider.stub.RenewLeases.future(
+            pb.RenewLeasesRequest(agent_id=outsider.id, wait=Duration(seconds=60)), timeout=PATIENCE
+        ),
+    )
+    if end == "revoked":
+        identity.RevokeApiToken(identity_pb2.RevokeApiTokenRequest(token=made.token.id))
+    else:
+        service.execute("UPDATE tenancy_tenant SET disabled_at = now()", service.database)
+    wait_for(lambda: _is_refused(outsider), "a new call is refused")
+    if end == "disabled":
+        # Whoever may still work makes a study: as the sweep does, in the name of the service.
+        service.execute("NOTIFY trimtab, '{{\"work\": true}}'", service.database)
+    else:
+        outsider.study(owner)
+    with pytest.raises(grpc.RpcError) as caught:
+        polling.result(timeout=PATIENCE)
+    assert refusal_of(caught.value).code == ("invalid_token" if end == "revoked" else "tenant_disabled")
+    assert service.execute("SELECT count(*) FROM fleet_lease", service.database) == [(0,)]
+    renewing.cancel()
+
+
+def _is_refused(agent: Agent) -> bool:
+    try:
+        agent.acquire()
+    except grpc.RpcError:
+        return True
+    return False

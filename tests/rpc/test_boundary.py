@@ -1,5 +1,6 @@
 """The boundary of all methods: tokens, sizes, invalid messages, health and reflection."""
 
+import math
 from typing import Any
 
 import grpc
@@ -51,6 +52,30 @@ def test_a_request_that_is_too_large(grpc_service: GrpcService, tuning: TuningSe
     assert "larger than max" in str(caught.value.details())
     trial = tuning.GetTrial(tuning_pb2.GetTrialRequest(study=study, trial=1))
     assert trial.state == tuning_pb2.TRIAL_STATE_ACTIVE
+
+
+def test_lists_are_counted_before_their_items_are_looked_at(
+    grpc_service: GrpcService, tuning: TuningServiceStub
+) -> None:
+    agents = grpc_service.agents()
+    many = agent_pb2.RegisterRequest(agent_id="a", name="a", slots=1, components=[agent_pb2.Component()] * 100_000)
+    space = spec(space=[tuning_pb2.Parameter(boolean=tuning_pb2.Parameter.BoolRange())] * 100_000)
+    for call, request, field, allowed in (
+        (agents.Register, many, "components", "at most 200"),
+        (tuning.CreateStudy, tuning_pb2.CreateStudyRequest(name=unique(), spec=space), "spec.space", "at most 1000"),
+    ):
+        error = refusal(call, request)
+        assert error.status == grpc.StatusCode.INVALID_ARGUMENT
+        assert (error.data["field"], error.data["allowed"]) == (field, allowed)
+
+
+@pytest.mark.parametrize("number", [math.inf, math.nan])
+def test_an_agent_s_number_that_json_does_not_have_is_refused(grpc_service: GrpcService, number: float) -> None:
+    parameter = tuning_pb2.Parameter(name="x", float=tuning_pb2.Parameter.FloatRange(min=0, max=number))
+    component = agent_pb2.Component(name="c", digest="d", space=[parameter])
+    request = agent_pb2.RegisterRequest(agent_id="a", name="a", slots=1, components=[component])
+    error = refusal(grpc_service.agents().Register, request)
+    assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, "components[0].space[0].max")
 
 
 def test_invalid_messages_are_refused(grpc_service: GrpcService) -> None:

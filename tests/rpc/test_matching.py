@@ -145,8 +145,11 @@ def test_slower_jobs_withdraw_a_record(
     study = tune(tuning, agents, component, user="ada", name="ant")
     (record,) = records(matching, study=study)
     assert match(matching, component)
-    sent = [report(record.id, pb.DECISION_APPLIED, 12 + n / 10) for n in range(4)]
-    sent += [report(record.id, pb.DECISION_CONTROL, 10 + n / 10) for n in range(4)]
+    sent = [
+        report(record.id, decision, seconds + n / 10, job=job_like_it(user=f"user-{n}"), confirmed=True)
+        for decision, seconds in ((pb.DECISION_APPLIED, 12), (pb.DECISION_CONTROL, 10))
+        for n in range(4)
+    ]
     for _ in range(2):
         matching.ReportJobs(pb.ReportJobsRequest(jobs=sent), timeout=PATIENCE)
     (record,) = records(matching, study=study, state=pb.RECORD_STATE_WITHDRAWN)

@@ -57,7 +57,7 @@ def test_values_keep_their_type(tuning: TuningServiceStub) -> None:
         pb.AddTrialRequest(
             study=study,
             params={"big": value(1e22), "flag": value(False), "choice": value(True)},
-            metrics={"loss": 1e300},
+            metrics={"loss": 1e100},
         )
     )
     assert plain(added.params) == {"big": 1e22, "flag": False, "choice": True}
@@ -501,3 +501,59 @@ def test_an_ask_before_the_last_result_is_to_be_repeated(tuning: TuningServiceSt
     error = refusal(tuning.SuggestTrials, pb.SuggestTrialsRequest(study=study, count=1))
     assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "results_awaited")
     assert error.data["open"] == 2
+
+
+def define_by_run(tuning: TuningServiceStub) -> str:
+    return create(
+        tuning,
+        space=[
+            pb.Parameter(name="kind", categorical=pb.Values(values=[value("svm"), value("forest")])),
+            pb.Parameter(name="depth", integer=pb.Parameter.IntRange(min=1, max=9), optional=True),
+        ],
+    )
+
+
+def test_a_trial_has_the_values_that_its_client_has_measured(tuning: TuningServiceStub) -> None:
+    study = define_by_run(tuning)
+    first, second = ask(tuning, study, 2).trials
+    request = pb.ReplaceParamsRequest(study=study, trial=first.number, params={"kind": value("svm")})
+    replaced = tuning.ReplaceParams(request)
+    assert plain(replaced.params) == {"kind": "svm"}
+    revision = revision_of(tuning, study)
+    assert tuning.ReplaceParams(request) == replaced
+    assert revision_of(tuning, study) == revision
+    tell(tuning, study, first.number, 1.0)
+    # The same call after the end changes nothing, and another one is refused.
+    tuning.ReplaceParams(request)
+    other = pb.ReplaceParamsRequest(study=study, trial=first.number, params={"kind": value("forest")})
+    error = refusal(tuning.ReplaceParams, other)
+    assert error.code == "trial_already_finished"
+    other = pb.ReplaceParamsRequest(study=study, trial=second.number, params={"depth": value(3)})
+    error = refusal(tuning.ReplaceParams, other)
+    assert error.code == "invalid_argument"
+    best = tuning.GetBestTrials(pb.GetBestTrialsRequest(study=study))
+    assert plain(best.recommendation.params) == {"kind": "svm"}
+    assert plain(trial_of(tuning, study, second.number).params).keys() == {"kind", "depth"}
+
+
+def test_an_added_trial_may_have_measurements_and_be_pruned(tuning: TuningServiceStub) -> None:
+    study = create(tuning)
+    request = pb.AddTrialRequest(
+        study=study,
+        params={"x": value(0.5), "n": value(2)},
+        state=pb.TRIAL_STATE_PRUNED,
+        reason="too slow",
+        measurements=[pb.Measurement(step=0, metrics={"loss": 3.0}), pb.Measurement(step=4, metrics={"loss": 2.0})],
+        request_id=unique(),
+    )
+    added = tuning.AddTrial(request)
+    assert tuning.AddTrial(request) == added
+    assert (added.state, added.reason, dict(added.metrics)) == (pb.TRIAL_STATE_PRUNED, "too slow", {"loss": 2.0})
+    assert [(one.step, dict(one.metrics)) for one in trial_of(tuning, study, added.number).measurements] == [
+        (0, {"loss": 3.0}),
+        (4, {"loss": 2.0}),
+    ]
+    request.request_id = unique()
+    request.measurements[1].step = 0
+    assert refusal(tuning.AddTrial, request).data["field"] == "measurements[1].step"
+    assert len(tuning.ListTrials(pb.ListTrialsRequest(study=study)).trials) == 1

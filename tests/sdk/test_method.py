@@ -250,8 +250,19 @@ def test_penalties_of_any_size_do_not_hide_the_best(client: trimtab.Client, name
     assert study.best_trial.metrics["seconds"] <= 1.5 * min(measured)
     assert study.recommendation is not None
     assert min(measured) <= study.recommendation.value <= 2 * min(measured)
-    study.tell(study.ask()[0], {"seconds": 1e308})
-    study.tell(study.ask()[0], {"seconds": 1e308})
+    advice = study.penalties
+    assert advice is not None
+    assert advice.trials == (3, 7, 11, 15)
+    assert "4 values look like penalties: report these trials as infeasible." in str(advice)
+    (trial,) = study.ask()
+    assert eval(advice.call, {"study": study, "trial": trial}).state == "INFEASIBLE"
+    assert advice.command == f"trimtab trial fail {name} NUMBER --infeasible --reason 'does not work'"
+    for _ in range(2):
+        (trial,) = study.ask()
+        with pytest.raises(trimtab.errors.InvalidInput, match="from -1e\\+100 to 1e\\+100, or `infeasible`") as caught:
+            study.tell(trial, {"seconds": 1e308})
+        assert caught.value.code == "metric_too_large"
+        study.tell(trial, {"seconds": 1e100})
     assert study.best_trial.metrics["seconds"] <= 1.5 * min(measured)
     assert min(measured) <= study.recommendation.value <= 2 * min(measured)
 

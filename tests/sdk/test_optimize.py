@@ -50,7 +50,6 @@ def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
     assert states(study) == {"COMPLETED": 20}
     assert sorted(seen) == sorted(trial.metrics["seconds"] for trial in study.trials())
     assert most == parallel
-    assert study.best_trial.metrics["seconds"] == min(seen)
 
 
 def test_optimize_runs_in_the_calling_thread_by_default(study: Study) -> None:
@@ -262,3 +261,51 @@ def test_progress_goes_to_standard_error(study: Study, capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     assert out == ""
     assert "trial 1: seconds" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        ({"n_trials": 2.5}, "a whole number of at least 0"),
+        ({"n_trials": "3"}, "a whole number of at least 0"),
+        ({"n_trials": True}, "a whole number of at least 0"),
+        ({"timeout": "5"}, "a number"),
+        ({"timeout": float("nan")}, "a number of seconds of at least 0, or None"),
+        ({"parallel": "2"}, "a whole number of at least 1"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(study: Study, given: dict[str, Any], allowed: str) -> None:
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        study.optimize(slow, progress=False, **given)
+    [name] = given
+    assert (caught.value.data["field"], caught.value.data["allowed"]) == (name, allowed)
+    assert study.trials() == []
+
+
+def test_a_paused_study_makes_the_run_wait(study: Study, caplog: pytest.LogCaptureFixture) -> None:
+    study.pause()
+
+    def resume() -> None:
+        while "the study is paused" not in caplog.text:
+            time.sleep(0.01)
+        study.resume()
+
+    other = threading.Thread(target=resume)
+    other.start()
+    study.optimize(slow, n_trials=2, progress=False)
+    other.join()
+    assert states(study) == {"COMPLETED": 2}
+
+
+def test_a_run_that_waits_for_a_paused_study_ends_with_its_timeout(study: Study) -> None:
+    study.pause()
+    study.optimize(slow, timeout=0.5, progress=False)
+    assert study.trials() == []
+
+
+def test_a_reported_trial_has_the_metrics_of_its_last_step(study: Study) -> None:
+    [trial] = study.ask()
+    assert trial.metrics == {}
+    assert study.report(trial, step=3, metrics=2.0).metrics == {"seconds": 2.0}
+    assert study.report(trial, step=1, metrics=5.0).metrics == {"seconds": 2.0}
+    assert study.trial(trial.number).metrics == {"seconds": 2.0}

@@ -1,10 +1,13 @@
 """`trimtab vizier` against a real service: by messages of its protocol, and by OSS Vizier's own client."""
 
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -15,7 +18,8 @@ from tests.factories.patience import PATIENCE
 from tests.factories.service import EmbeddedService, lack
 from trimtab._gen import vizier_pb2 as vz
 from trimtab._gen import vizier_pb2_grpc
-from trimtab.errors import InvalidInput
+from trimtab.errors import Forbidden, InvalidInput
+from trimtab.integrations.vizier import peers
 from trimtab.integrations.vizier.server import Endpoint
 from trimtab.integrations.vizier.servicer import VizierServicer
 from trimtab.integrations.vizier.store import Store
@@ -279,3 +283,155 @@ def test_the_suite_of_viziers_client(embedded_service: EmbeddedService, tmp_path
     finally:
         served.terminate()
         served.wait()
+
+
+OTHERS = """
+import os, sys
+sys.path[:0] = sys.argv[2:]
+import grpc
+from trimtab._gen import vizier_pb2, vizier_pb2_grpc
+os.setgid(65534), os.setuid(65534)
+with grpc.insecure_channel(sys.argv[1]) as channel:
+    stub = vizier_pb2_grpc.VizierServiceStub(channel)
+    try:
+        print(stub.ListStudies(vizier_pb2.ListStudiesRequest(parent="owners/me")))
+    except grpc.RpcError as error:
+        print(error.code().name, error.details())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_other_users_of_the_machine_are_refused(endpoint: Endpoint, stub: Stub, owner: str) -> None:
+    assert create(stub, owner).name
+    command = [sys.executable, "-c", OTHERS, endpoint.address, *sys.path]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert said.stdout.startswith("PERMISSION_DENIED This endpoint belongs to another user"), said.stderr
+
+
+def test_only_the_user_of_a_connection_counts() -> None:
+    for family, host, named in (
+        (socket.AF_INET, "127.0.0.1", "ipv4:127.0.0.1"),
+        (socket.AF_INET6, "::1", "ipv6:%5B::1%5D"),
+    ):
+        with socket.socket(family) as server:
+            server.bind((host, 0))
+            server.listen()
+            port = server.getsockname()[1]
+            with socket.create_connection((host, port)) as client:
+                own = client.getsockname()[1]
+                peers.expect_own(f"{named}:{own}", port)
+                for peer, at in ((f"{named}:{own}", port + 1), (f"{named}:{port}", own + 1), (f"{named}:1", port)):
+                    with pytest.raises(Forbidden):
+                        peers.expect_own(peer, at)
+
+
+@pytest.mark.parametrize("damage", ["no JSON", "another name", "a deep one"])
+def test_a_description_that_somebody_has_forged_hides_its_study_alone(
+    stub: Stub, client: trimtab.Client, owner: str, damage: str
+) -> None:
+    """Any member of the tenant can write a study with any description."""
+    study = create(stub, owner)
+    made = next(one for one in client.list_studies() if owner.removeprefix("owners/") in one.name)
+    text = {
+        "no JSON": made.spec.description[:-10],
+        "another name": made.spec.description,
+        "a deep one": made.spec.description.partition("{")[0] + '{"a":' * 1500,
+    }[damage]
+    client.create_study(
+        f"{made.name[:50]}.f", [trimtab.Float("x", 0, 1)], [trimtab.Minimize("y")], algorithm="random", description=text
+    )
+    assert list(stub.ListStudies(vz.ListStudiesRequest(parent=owner)).studies) == [study]
+
+
+def test_what_was_kept_of_a_deleted_study_does_not_reach_another_of_its_name(
+    stub: Stub, client: trimtab.Client, owner: str
+) -> None:
+    first = create(stub, owner)
+    [trial] = suggest(stub, first)
+    stub.StopTrial(vz.StopTrialRequest(name=trial.name))
+    stub.DeleteTrial(vz.DeleteTrialRequest(name=trial.name))
+    client.delete_study(next(one.name for one in client.list_studies() if owner.removeprefix("owners/") in one.name))
+    second = create(stub, owner)
+    [again] = suggest(stub, second)
+    assert (again.id, again.state) == (trial.id, vz.Trial.ACTIVE)
+    assert not stub.CheckTrialEarlyStoppingState(
+        vz.CheckTrialEarlyStoppingStateRequest(trial_name=again.name)
+    ).should_stop
+
+
+HOSTILE_NAMES = (
+    "",
+    "/",
+    "owners/",
+    "owners/a/studies/",
+    "owners/../studies/..",
+    "owners/a/studies/b/trials/0",
+    "owners/a/studies/b/trials/999999999",
+    "owners/a/studies/b/trials/-1",
+    "owners/a/studies/b/trials/1'; DROP TABLE trials",
+    "owners/%2e/studies/%00",
+    "owners/a\x00/studies/b",
+    "owners/a\n/studies/b\n",
+    "owners/" + "a" * 5_000 + "/studies/b",
+    "owners/\u202e/studies/\U0001f600/trials/1",
+)
+
+
+def code_of(call: Callable[[], object]) -> grpc.StatusCode:
+    try:
+        call()
+    except grpc.RpcError as error:
+        code: grpc.StatusCode = error.code()
+        return code
+    return grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_hostile_names_are_refused_or_not_found(stub: Stub, name: str) -> None:
+    """No answer is UNKNOWN, which gRPC gives for an exception that nobody has handled."""
+    requests: list[tuple[str, object]] = [
+        ("GetStudy", vz.GetStudyRequest(name=name)),
+        ("ListStudies", vz.ListStudiesRequest(parent=name)),
+        ("DeleteStudy", vz.DeleteStudyRequest(name=name)),
+        ("SetStudyState", vz.SetStudyStateRequest(parent=name, state=99)),  # type: ignore[arg-type]
+        ("SuggestTrials", vz.SuggestTrialsRequest(parent=name, suggestion_count=-5, client_id=name[:300])),
+        ("GetTrial", vz.GetTrialRequest(name=name)),
+        ("ListTrials", vz.ListTrialsRequest(parent=name)),
+        ("CompleteTrial", vz.CompleteTrialRequest(name=name)),
+        ("DeleteTrial", vz.DeleteTrialRequest(name=name)),
+        ("StopTrial", vz.StopTrialRequest(name=name)),
+        ("AddTrialMeasurement", vz.AddTrialMeasurementRequest(trial_name=name)),
+        ("CheckTrialEarlyStoppingState", vz.CheckTrialEarlyStoppingStateRequest(trial_name=name)),
+        ("ListOptimalTrials", vz.ListOptimalTrialsRequest(parent=name)),
+        ("UpdateMetadata", vz.UpdateMetadataRequest(name=name)),
+    ]
+    right = {grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND}
+    found = {method: code_of(partial(getattr(stub, method), request, timeout=PATIENCE)) for method, request in requests}
+    assert set(found.values()) <= right, found
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1.7e308, -0.0])
+def test_hostile_values_leave_the_study_usable(stub: Stub, owner: str, value: float) -> None:
+    study = create(stub, owner)
+    [trial] = suggest(stub, study)
+    calls: list[Callable[[], object]] = [
+        lambda: stub.AddTrialMeasurement(
+            vz.AddTrialMeasurementRequest(trial_name=trial.name, measurement=measured(value, -(2**62)))
+        ),
+        lambda: stub.AddTrialMeasurement(
+            vz.AddTrialMeasurementRequest(trial_name=trial.name, measurement=measured(value, 2**62))
+        ),
+        lambda: stub.CompleteTrial(vz.CompleteTrialRequest(name=trial.name, final_measurement=measured(value))),
+        lambda: stub.CreateTrial(
+            vz.CreateTrialRequest(
+                parent=study.name,
+                trial=vz.Trial(
+                    state=vz.Trial.SUCCEEDED, parameters=trial.parameters, final_measurement=measured(value)
+                ),
+            )
+        ),
+    ]
+    right = {grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION}
+    assert {code_of(call) for call in calls} <= right
+    assert len(suggest(stub, study, 1, "other")) == 1
+    stub.ListTrials(vz.ListTrialsRequest(parent=study.name))

@@ -43,6 +43,27 @@ def test_fails_at_its_end(server):
 """
 
 
+ENDS_ITS_PROCESS = """
+import os
+
+def test_before():
+    pass
+
+def test_ends_its_process():
+    os._exit(75)
+
+def test_after():
+    pass
+"""
+HANGS = """
+import signal, threading
+from tests import run
+{first}
+with run.ended_after(0.001, {{"test_1.py::test_hangs": 0.0}}):
+    threading.Event().wait()
+"""
+IS_DEAF = "run.SECONDS_TO_STOP = 0.1; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
 # Starts a server in a session of its own, which a terminal does not reach.
 SERVER = f"import time; time.sleep(600)  # {os.getpid()}"
 LEAVES_A_SERVER = """
@@ -61,7 +82,7 @@ def begin(folder: Path, *tests: str) -> "subprocess.Popen[bytes]":
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     for number, text in enumerate(tests):
         (folder / f"test_{number}.py").write_text(text)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "-p xdist"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "-p xdist -p tests.schedule"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID", "DJANGO_SETTINGS_MODULE"):
         environment.pop(variable, None)
@@ -103,6 +124,29 @@ def test_more_than_three_flaky_tests_fail_the_run(
 ) -> None:
     found, lines = run(tmp_path, *(FLAKY.format(name=name) for name in "abcd"[:count]))
     assert (found, lines[-1]) == (code, end)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_test_that_ends_its_process_fails_and_the_others_run(
+    tmp_path: Path, count: int, programs_start: None
+) -> None:
+    code, lines = run(tmp_path, PASSES, *[ENDS_ITS_PROCESS] * count, PASSES)
+    assert (code, lines[-1]) == (1, f"{2 + 2 * count} passed, {count} failed")
+
+
+def test_a_run_in_which_too_many_processes_end_has_not_run_all_tests(tmp_path: Path, programs_start: None) -> None:
+    code, lines = run(tmp_path, *[ENDS_ITS_PROCESS] * 5)
+    assert code == 1
+    assert "The run ended early: not all tests have run." in lines
+
+
+@pytest.mark.parametrize(("first", "end"), [("", "KeyboardInterrupt"), (IS_DEAF, "are killed.")], ids=["hangs", "deaf"])
+def test_a_run_that_takes_too_long_says_what_was_running_and_ends(first: str, end: str, programs_start: None) -> None:
+    command = [sys.executable, "-c", HANGS.format(first=first)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "s in test_1.py::test_hangs" in done.stdout
+    assert (done.stdout + done.stderr).strip().endswith(end)
 
 
 def test_a_file_that_cannot_be_imported_fails_the_run(tmp_path: Path, programs_start: None) -> None:

@@ -55,7 +55,7 @@ def test_an_agent_without_slots_only_matches(matching: Matching) -> None:
 
 def test_the_default_is_a_dry_run_that_says_what_it_would_do(matching: Matching) -> None:
     matching.start(POLICY.replace("mode: apply", ""))
-    answer = matching.ask()
+    answer = matching.ask(kind="wrap")
     assert set(answer) == {"submission", "note"}
     assert "dry run" in answer["note"]
     wait_for(lambda: "a dry run leaves a job unchanged job=" in matching.agent.log)
@@ -63,6 +63,13 @@ def test_the_default_is_a_dry_run_that_says_what_it_would_do(matching: Matching)
     report(matching, answer)
     considered = next(iter(matching.far_side.reports.values())).considered[0]
     assert considered.decision == matching_pb2.DECISION_DRY_RUN
+    assert not next(iter(matching.far_side.reports.values())).confirmed
+
+
+def test_the_run_times_of_commands_count_where_their_host_is_trusted(matching: Matching) -> None:
+    matching.start(POLICY.replace("mode: apply", "mode: apply\n  trust_commands: true"))
+    report(matching, matching.ask(kind="wrap"))
+    assert next(iter(matching.far_side.reports.values())).confirmed
 
 
 def report(matching: Matching, answer: dict[str, str], status: str = "0") -> None:
@@ -74,7 +81,7 @@ def report(matching: Matching, answer: dict[str, str], status: str = "0") -> Non
 
 def test_a_control_gets_nothing_and_is_reported(matching: Matching) -> None:
     matching.start(POLICY.replace("control_share: 0", "control_share: 1"))
-    answer = matching.ask()
+    answer = matching.ask(kind="wrap")
     assert set(answer) == {"submission", "note"}
     report(matching, answer, "3")
     told = matching.far_side.reports[answer["submission"]]
@@ -124,7 +131,7 @@ def test_another_user_s_submission_cannot_be_reported(matching: Matching, tmp_pa
     from trimtab_agent.submissions import End, Job, Submission
 
     spool = Spool(tmp_path / "spool")
-    spool.put(Submission("a" * 32, 1000, Job("ann", "x", "x", "x", 0.0), ()))
+    spool.put(Submission("a" * 32, 1000, Job("ann", "x", "x", "x", 0.0), (), kind="wrap"))
     spool.ended("a" * 32, 1001, End("completed", 1.0, 0.0))
     spool.submitted("a" * 32, 1001, "12")
     assert spool.finished(9) == []
@@ -171,7 +178,7 @@ def test_a_silent_service_costs_the_policy_s_time(matching: Matching) -> None:
 )
 def test_the_user_s_own_values_win(matching: Matching, given: dict[str, str], reason: str) -> None:
     matching.start()
-    answer = matching.ask(**given)
+    answer = matching.ask(kind="wrap", **given)
     assert set(answer) == {"submission", "note"}
     assert reason in answer["note"]
     report(matching, answer)
@@ -272,7 +279,7 @@ def test_silent_endless_and_many_clients_do_not_hurt_others(matching: Matching) 
 
 def test_reports_survive_a_killed_agent_and_lost_answers(matching: Matching) -> None:
     matching.start()
-    answers = [matching.ask() for _ in range(3)]
+    answers = [matching.ask(kind="wrap") for _ in range(3)]
     matching.far_side.lose_answers["ReportJobs"] = 2
     matching.far_side.close()
     for answer in answers:
@@ -295,7 +302,7 @@ def test_reports_that_are_too_large_together_come_one_by_one(matching: Matching)
             refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "message_too_large", "too large")
 
     matching.start()
-    answers = [matching.ask() for _ in range(3)]
+    answers = [matching.ask(kind="wrap") for _ in range(3)]
     matching.far_side.close()
     for answer in answers:
         ended = {"submission": answer["submission"], "status": "0", "seconds": "1"}
@@ -307,7 +314,7 @@ def test_reports_that_are_too_large_together_come_one_by_one(matching: Matching)
 
 def test_a_report_that_the_service_refuses_does_not_hold_up_others(matching: Matching) -> None:
     matching.start()
-    answers = [matching.ask() for _ in range(4)]
+    answers = [matching.ask(kind="wrap") for _ in range(4)]
     bad = answers[1]["submission"]
 
     def refuse_one(method: str, request: object, context: grpc.ServicerContext) -> None:

@@ -18,7 +18,7 @@ from tests.factories.slurm import Slurm
             "--slurm-option '--array=1-2' is reserved for the runner. Use any option",
         ),
         (["--runner", "local", "--slurm-option=--exclusive"], "is only valid with --runner slurm"),
-        (["--runner", "pbs"], "invalid choice: 'pbs' (choose from 'local', 'slurm', 'ray')"),
+        (["--runner", "pbs"], "invalid choice: 'pbs' (choose from 'local', 'slurm', 'ray', 'psij')"),
     ],
 )
 def test_wrong_options(place: Path, options: list[str], words: str, programs_start: None) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -111,6 +112,32 @@ async def test_job_cancelled_by_somebody_else(runner: SlurmRunner, place: Path, 
     assert (result.outcome, result.reason) == (Ended.FAILED, "the job was cancelled in Slurm, not by the service")
     # the agent may run it again
     assert await runner.status(folder) is JobState.ABSENT
+
+
+@pytest.mark.parametrize("array", [False, True])
+async def test_the_number_of_another_job_is_not_cancelled(
+    runner: SlurmRunner, place: Path, slurm: Slurm, array: bool
+) -> None:
+    """Slurm gives numbers again, and a file may have been written by somebody else."""
+    folder, spec = job(place, "a", "sleep", "1000")
+    second, other = job(place, "b", "sleep", "1000")
+    submitted = [runner.submit(folder, spec)] + ([runner.submit(second, other)] if array else [])
+    await asyncio.gather(*submitted)
+    await runner.started(folder)
+    stranger = slurm.run("sbatch", "--parsable", "--job-name=stranger", "--wrap=sleep 1000").strip()
+    own = (folder / "job").read_text()
+    for forged in (stranger, f"--user={os.getuid()}", "--state=RUNNING", f"{own} {stranger}", f"{stranger}\n"):
+        (folder / "job").write_text(forged)
+        await runner._end_by_number(folder)
+    assert slurm.run("squeue", "--noheader", f"--jobs={stranger}", "--format=%T").strip() in ("RUNNING", "PENDING")
+    assert set(jobs_of(slurm, folder)) <= {"RUNNING", "PENDING"}
+    (folder / "job").write_text(own)
+    await runner.cancel(folder)
+    assert (await ended(runner, folder)).outcome is Ended.CANCELLED
+    if array:
+        assert set(jobs_of(slurm, second)) <= {"RUNNING", "PENDING"}
+        await runner.cancel(second)
+    slurm.run("scancel", stranger)
 
 
 @pytest.mark.parametrize("pending", [False, True])

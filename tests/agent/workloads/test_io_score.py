@@ -95,7 +95,7 @@ NAMES = ("io-score", "burst-buffer")
 
 
 @pytest.mark.slow("fio fills a file behind the burst buffer")
-def test_behind_the_burst_buffer(tmp_path: Path) -> None:
+def test_behind_the_burst_buffer(tmp_path: Path, programs_start: None) -> None:
     require_program("fio", "fio")
     metrics = metrics_in(try_trial(WORKLOAD, tmp_path, "buffered", "--set", "ram-cache-size=32"))
     assert metrics["score"] > 0

@@ -11,31 +11,45 @@ from tests.contract.runners.jobs import left_behind
 from tests.marks import slow_cases
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.runners.psij import PsijRunner, connect
 from trimtab_agent.runners.ray import RayRunner
 from trimtab_agent.runners.slurm import SlurmRunner
 
-RUNNERS = ["local", "slurm", "ray"]
+RUNNERS = ["local", "slurm", "ray", "psij-local", "psij-slurm"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test on every runner.
 
-    The supervisor does the same work in every batch job, and a job on Ray takes seconds. A test of such work has the
-    marker `without_ray`. tests/agent/ray_runner/test_simulated.py shows that Ray's jobs are watched together.
+    The supervisor does the same work in every batch job, and a job on Ray or through PSI/J takes seconds. A test of
+    such work has the marker `without_ray`.
+    tests/agent/ray_runner/test_simulated.py shows that Ray's jobs are watched together.
     """
     if "make_runner" in metafunc.fixturenames:
         names: list[object] = list(RUNNERS)
+        results = metafunc.module.__name__.endswith(("test_results", "test_cancelling"))
         if metafunc.definition.get_closest_marker("without_ray"):
-            names.remove("ray")
-        elif not metafunc.module.__name__.endswith(("test_results", "test_cancelling")):
-            names[-1:] = slow_cases("a job on Ray takes seconds; results show the way", "ray")
+            names = names[:2]
+        elif not results:
+            names[2:] = slow_cases("a job takes seconds; results show the way", *names[2:])
+        else:
+            names[-1:] = slow_cases("a query of PSI/J takes seconds; its local executor shows the way", "psij-slurm")
         metafunc.parametrize("make_runner", names, indirect=True)
+
+
+def psij_runner(executor: str, work: Path) -> Runner:
+    """Return a runner through PSI/J."""
+    return PsijRunner(connect(executor, work))
 
 
 @pytest.fixture
 def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
     if request.param == "ray":
         return partial(RayRunner, request.getfixturevalue("ray_session").dashboard)
+    if request.param.startswith("psij-"):
+        if request.param == "psij-slurm":
+            request.getfixturevalue("slurm")
+        return partial(psij_runner, request.param.removeprefix("psij-"), request.getfixturevalue("tmp_path") / "psij")
     if request.param == "slurm":
         request.getfixturevalue("slurm")
         return SlurmRunner

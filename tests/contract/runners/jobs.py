@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, Runner
+from trimtab_components.definition import USES
 from trimtab_components.schema import Metric
 
 
@@ -36,8 +37,8 @@ def _processes_of(folder: Path) -> list[str]:
 
 def metric(name: str, kind: str, **fields: Any) -> dict[str, Any]:
     made: dict[str, Any] = {"name": name, "kind": kind, "source": "stdout", "pattern": "", "take": "last"}
-    made |= {"path": "", "file": ""}
-    made |= {"tool": "", "output_field": "", "of": "", "query": "", "url": "", "delay": 0.0, "process": ""}
+    made |= {"path": "", "file": "", "unaffected": kind in USES}
+    made |= {"tool": "", "output_field": "", "of": "", "query": "", "url": "", "delay": 0.0, "process": "", "unit": ""}
     assert set(made) | {"function", "timeout"} == set(Metric.__dataclass_fields__)
     return {**made, "function": "", "timeout": PATIENCE, **fields}
 

@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.console.pages import step
-from tests.factories.browser import NEEDS_BROWSER, accessibility_faults
+from tests.factories.browser import NEEDS_BROWSER, accessibility_faults, choose_action
 from tests.factories.console import Rest
 from tests.factories.patience import wait_for
 
@@ -32,13 +32,18 @@ def earlier_study(api: Rest) -> str:
     return name
 
 
+def content(editor: Locator) -> str:
+    """Return the text of an editor that shows all its lines."""
+    return "\n".join(editor.locator(".cm-line").all_text_contents())
+
+
 def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     name = f"made-{uuid.uuid4().hex[:6]}"
     file = page.get_by_label("Study file (YAML)")
     page.goto("/components/bowl")
     page.get_by_role("link", name="Tune this component").click()
-    expect(file).to_have_value(re.compile("component: bowl"))
-    expect(file).to_have_value(re.compile("minimize: value"))
+    expect(file).to_contain_text(re.compile("component: bowl"))
+    expect(file).to_contain_text(re.compile("minimize: value"))
     expect(page.get_by_text("1 agent can run this study.")).to_be_visible()
     # Earlier studies of this component alone are offered.
     starts = page.get_by_role("region", name="Start from earlier studies")
@@ -62,29 +67,29 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(offered.filter(has_text=earlier)).to_be_visible()
     page.keyboard.press("Escape")
     start_from(earlier)
-    expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
+    expect(file).to_contain_text(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
     # As somebody has written it, it stays.
     written = f"start_from:\n  - bowl-1\n  # of last week\n  - {earlier}\n"
-    file.fill(file.input_value().replace(f"start_from: [bowl-1, {earlier}]\n", written))
+    file.fill(content(file).replace(f"start_from: [bowl-1, {earlier}]\n", written))
     starts.get_by_role("button", name="Remove bowl-1").press("Enter")
-    expect(file).to_have_value(re.compile(rf"start_from:\n  # of last week\n  - {earlier}\n"))
+    expect(file).to_contain_text(re.compile(rf"start_from:\s*# of last week\s*- {earlier}"))
     remove = starts.get_by_role("button", name=f"Remove {earlier}")
     expect(remove).to_be_focused()
     remove.press("Enter")
-    expect(file).not_to_have_value(re.compile("start_from"))
+    expect(file).not_to_contain_text("start_from")
     expect(add).to_be_focused()
     # A name in place of a list is shown, and stays when another joins it.
-    file.fill(file.input_value() + "start_from: bowl-1\n")
+    file.fill(content(file) + "start_from: bowl-1\n")
     start_from(earlier)
-    expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
+    expect(file).to_contain_text(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
     # The plan comes back, and with it the agents above.
     expect(page.get_by_text("1 agent can run this study.")).to_be_visible()
     starts.get_by_role("button", name="Remove bowl-1").click()
-    expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
+    expect(file).to_contain_text(re.compile(rf"start_from: \[{earlier}\]"))
     expect(starts.get_by_role("listitem").first).to_contain_text("3 configurations")
-    file.fill(file.input_value().replace(earlier, "never-was"))
+    file.fill(content(file).replace(earlier, "never-was"))
     expect(starts).to_contain_text("start_from[0]: 'never-was'")
-    file.fill(file.input_value().replace("never-was", earlier))
+    file.fill(content(file).replace("never-was", earlier))
     expect(starts).not_to_contain_text("never-was")
     assert accessibility_faults(page) == []
     step(page, "Parameters")
@@ -97,15 +102,15 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     row.get_by_label("Max").fill("3")
     expect(row).to_contain_text("default")
     row.get_by_label("Default").fill("3")
-    expect(file).to_have_value(re.compile(r"n:\s+max: 3"))
+    expect(file).to_contain_text(re.compile(r"n:\s+max: 3"))
     page.get_by_role("group", name="x", exact=True).get_by_role("checkbox").first.uncheck()
-    expect(file).to_have_value(re.compile("only: \\[n\\]"))
+    expect(file).to_contain_text(re.compile("only: \\[n\\]"))
     expect(page.get_by_text("4 configurations")).to_be_visible()
     step(page, "Method")
     expect(page.get_by_text("auto chooses")).to_be_visible()
     page.get_by_label("Algorithm").select_option("grid")
     # The file is followed too.
-    file.fill(file.input_value().replace("max_trials: 50", "max_trials: four"))
+    file.fill(content(file).replace("max_trials: 50", "max_trials: four"))
     step(page, "Budget")
     expect(page.get_by_label("Trials", exact=True)).to_have_value("four")
     expect(page.get_by_text("budget.max_trials: ")).to_be_visible()
@@ -147,7 +152,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(shown).to_contain_text(re.compile(r"bowl\.py 0(\.0)? 3 0\.3"))
     expect(shown).to_contain_text("RUNS")
     assert accessibility_faults(page) == []
-    file.fill(file.input_value().replace("name: no spaces", f"name: {name}"))
+    file.fill(content(file).replace("name: no spaces", f"name: {name}"))
     expect(page.get_by_text("name: 'no spaces'")).to_have_count(0)
     # It is taken by somebody else after it was judged: the start tells.
     taken = f"taken-{uuid.uuid4().hex[:6]}"
@@ -160,7 +165,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     named.fill(name)
     page.get_by_label("Tags").fill("made, by hand")
     page.get_by_role("textbox", name="Description").fill("# Why\n\nIt is **slow** <b>here</b>.")
-    expect(file).to_have_value(re.compile(r"description: \|-\n  # Why\n\n  It is"))
+    expect(file).to_contain_text(re.compile(r"description: \|-\s*# Why\s*It is"))
     start.click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     study = api("GET", f"/studies/{name}")
@@ -178,10 +183,10 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     page.goto(f"/studies?q={name}")
     page.get_by_label(f"Select {name}").check()
     page.get_by_role("link", name="Clone").click()
-    expect(file).to_have_value(re.compile("name: made-"))
-    expect(file).to_have_value(re.compile("algorithm: {name: grid"))
-    expect(file).to_have_value(re.compile(r"description: \|-\n  # Why\n"))
-    expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
+    expect(file).to_contain_text(re.compile("name: made-"))
+    expect(file).to_contain_text(re.compile("algorithm: {name: grid"))
+    expect(file).to_contain_text(re.compile(r"description: \|-\s*# Why"))
+    expect(file).to_contain_text(re.compile(rf"start_from: \[{earlier}\]"))
     step(page, "Review")
     expect(page.get_by_label("Tags")).to_have_value("by hand, made")
 
@@ -191,7 +196,7 @@ def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     file = page.get_by_label("Study file (YAML)")
     page.goto("/components/bowl")
     page.get_by_role("link", name="Tune this component").click()
-    expect(file).to_have_value(re.compile("component: bowl"))
+    expect(file).to_contain_text(re.compile("component: bowl"))
     step(page, "Method")
     page.get_by_label("Pruning policy", exact=True).select_option("median")
     page.get_by_role("button", name="Add a pruning policy").click()
@@ -212,8 +217,8 @@ def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     inner = rules.get_by_role("group", name="Rules 2")
     inner.get_by_label("Rule 2", exact=True).select_option("reference")
     inner.get_by_label("value", exact=True).fill("0.5")
-    expect(file).to_have_value(re.compile(r"pruning: \[median, default\]"))
-    expect(file).to_have_value(
+    expect(file).to_contain_text(re.compile(r"pruning: \[median, default\]"))
+    expect(file).to_contain_text(
         re.compile(
             r"all:\s+- rule: trials\s+trials: 30\s+"
             r"- any:\s+- rule: seconds\s+seconds: 60\s+- rule: reference\s+value: 0.5"
@@ -221,9 +226,9 @@ def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     )
     inner.get_by_role("button", name="Remove rule 1").click()
     rules.get_by_role("button", name="Remove rule 1").click()
-    expect(file).to_have_value(re.compile(r"stopping: \{rule: reference, value: 0.5\}"))
+    expect(file).to_contain_text(re.compile(r"stopping: \{rule: reference, value: 0.5\}"))
     page.get_by_role("button", name="Remove pruning policy 1").click()
-    expect(file).to_have_value(re.compile(r"pruning: (default|\[default\])\s"))
+    expect(file).to_contain_text(re.compile(r"pruning: (default|\[default\])(?!,)"))
 
 
 @pytest.mark.slow("the page of edits of a space shows the same in a third of the time")
@@ -244,7 +249,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
     )  # fmt: skip
     wait_for(lambda: bool(api("GET", f"/studies/{name}")["finished_count"] >= 8), "eight trials have run")
     page.goto(f"/studies/{name}")
-    page.get_by_role("button", name="Ranges").click()
+    choose_action(page, "Ranges")
     dialogue = page.get_by_role("dialog", name=f"Ranges of {name}")
     x, n = (dialogue.get_by_role("group", name=one, exact=True) for one in ("x", "n"))
     expect(x.get_by_label("Min of x")).to_have_value("-10")
@@ -282,7 +287,7 @@ def test_a_draft_shows_its_faults_and_is_kept_when_its_page_is_left(page: Page, 
     taken = {one["name"] for one in api("GET", "/studies?name_prefix=io-path-")["studies"]}
     free = next(name for name in (f"io-path-{number}" for number in count(2)) if name not in taken)
     page.goto("/new?clone=io-path-1")
-    expect(file).to_have_value(re.compile(f"^name: {free}$", re.MULTILINE))
+    expect(file).to_contain_text(f"name: {free}")
     page.goto("/new?component=bowl")
     file.fill("component: bowl\nobjectives: [{minimize: value}]\nparameters: {gone: {min: 1}}\n")
     step(page, "Parameters")
@@ -293,4 +298,4 @@ def test_a_draft_shows_its_faults_and_is_kept_when_its_page_is_left(page: Page, 
     expect(page.get_by_role("heading", name="Agents", level=1)).to_be_visible()
     page.goto("/new?component=bowl")
     expect(page.get_by_text("This is your draft from before.")).to_be_visible()
-    expect(file).to_have_value(re.compile("min: 3"))
+    expect(file).to_contain_text(re.compile("min: 3"))

@@ -6,7 +6,7 @@ import uuid
 
 from playwright.sync_api import Page, expect
 
-from tests.factories.browser import NEEDS_BROWSER, accessibility_faults
+from tests.factories.browser import NEEDS_BROWSER, accessibility_faults, choose_action
 from tests.factories.console import Rest
 
 pytestmark = NEEDS_BROWSER
@@ -27,7 +27,7 @@ def test_parameters_of_a_study_are_fixed_and_added(page: Page, api: Rest) -> Non
     for n in (4, 4, 7):
         api("POST", f"/studies/{name}/trials", {"params": {"x": 0.1, "n": n}, "metrics": {"value": n}})
     page.goto(f"/studies/{name}")
-    page.get_by_role("button", name="Parameters").click()
+    choose_action(page, "Parameters")
     dialogue = page.get_by_role("dialog", name=f"Parameters of {name}")
     expect(dialogue.get_by_role("button", name="Save")).to_be_disabled()
     dialogue.get_by_label("n in the search", exact=True).select_option("fixed")

@@ -48,8 +48,9 @@ def cli(service: EmbeddedService, *arguments: str) -> str:
     environment = {**os.environ, "TRIMTAB_URL": service.grpc_address, "TRIMTAB_TOKEN": service.token}
     command = [str(Path(sys.executable).with_name("trimtab")), *arguments]
     run = subprocess.run(
-        command, env={**environment, "COLUMNS": "300"}, capture_output=True, text=True, check=True, timeout=PATIENCE
+        command, env={**environment, "COLUMNS": "300"}, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
+    assert run.returncode == 0, run.stderr
     return run.stdout
 
 

@@ -84,6 +84,7 @@ def test_every_text_comes_from_the_catalogue(browser: Browser, service: Embedded
     look("palette")
 
     studies = [one["name"] for one in api("GET", "/studies")["studies"]]
+    reported.append(api("GET", "/gallery"))
     reported += [api("GET", f"/studies/{name}") for name in studies] + [api("GET", "/studies/bowl-1/trials")]
     # Languages are named in their own words, whatever the language of the console.
     known = names_and_values(reported) | {"English", "Deutsch"}

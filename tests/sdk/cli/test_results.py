@@ -1,5 +1,7 @@
 """The changes that carry a gain, as `tune` and `study show` print them."""
 
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,7 +11,9 @@ from rich.console import ConsoleDimensions
 from trimtab import Minimize, Study
 from trimtab.cli import output
 from trimtab.cli.results import _print_effects, certain, print_best
+from trimtab.cli.study_json import trial_json
 from trimtab.method import Effects, ParameterEffect, SmallestConfiguration, Verdict, VerdictLevel
+from trimtab.trial import Interference, Trial, TrialState
 
 LONG = "max_parallel_workers_per_gather"
 EFFECTS = Effects(
@@ -67,6 +71,7 @@ def test_texts_of_users_are_printed_as_they_are(capsys: pytest.CaptureFixture[st
         spec=SimpleNamespace(context=()),
         verdict=verdict,
         objectives=[Minimize("seconds", unit="[bold]")],
+        penalties=None,
     )
     assert print_best(cast("Study", study))
     shown = capsys.readouterr().out
@@ -79,3 +84,14 @@ def test_the_word_proven_is_printed_with_a_proven_gain() -> None:
     assert certain(found) == "proven: faster by 12 % (95 %: 9 to 15)"
     unknown = Verdict("not yet known: ...", VerdictLevel.UNKNOWN, 1.0, 1, None, 0, None, None, None, 0)
     assert certain(unknown) == "not yet known: ..."
+
+
+def test_a_trial_of_an_agent_is_shown_as_json() -> None:
+    trial = Trial(
+        *("study", 1, TrialState.COMPLETED, {"x": 1}, {"s": 2.0}, (), "", "", "agent", 1, "check", None, None, None),
+        interference=Interference(share=0.5, wait=0.25, unaffected=("cpu",)),
+    )
+    shown = json.loads(output.to_json(trial_json(trial)))
+    assert shown["interference"]["share"] == 0.5
+    assert shown["interference"]["unaffected"] == ["cpu"]
+    assert json.loads(output.to_json(trial_json(replace(trial, interference=None))))["interference"] is None

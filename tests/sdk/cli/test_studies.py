@@ -266,6 +266,19 @@ def test_edit_the_space(shell: Shell, client: trimtab.Client, name: str) -> None
     assert "free[0]: 'n' was removed" in shell.fail("study", "edit-space", name, "--free", "n")
 
 
+def test_create_says_how_many_configurations_the_constraints_leave(shell: Shell, name: str, tmp_path: Path) -> None:
+    spec = {
+        "parameters": {one: {"type": "int", "min": 1, "max": 4096} for one in "ab"},
+        "constraints": ["a * b == 4096"],
+        "objectives": [{"minimize": "seconds"}],
+    }
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps(spec))
+    run = shell.run("study", "create", str(path), "--name", name)
+    assert run.returncode == 0, run.stderr
+    assert "The constraints leave 13 of 16.8 million configurations." in run.stderr
+
+
 def test_create_a_study_that_starts_from_an_earlier_one(
     shell: Shell, client: trimtab.Client, name: str, tmp_path: Path
 ) -> None:
@@ -345,6 +358,21 @@ def test_export(shell: Shell, client: trimtab.Client, name: str, tmp_path: Path)
     shell.succeed("study", "create", str(again), "--name", name + "-again")
     assert client.get_study(name + "-again").spec == study.spec
     assert "cannot be written" in shell.fail("study", "export", name, "-o", str(tmp_path))
+
+
+def test_outliers_are_shown_with_their_counters(shell: Shell, client: trimtab.Client, name: str) -> None:
+    study = client.create_study(
+        name, space=[trimtab.Int("n", 1, 3)], objectives=[trimtab.Minimize("seconds")], algorithm="random"
+    )
+    assert "No run stands out" in shell.run("study", "outliers", name).stderr
+    for place in range(12):
+        slow = 1.5 if place == 7 else 1.0
+        metrics = {"seconds": slow * (10.0 + 0.1 * (place % 4)), "reads": slow * (100.0 + place % 4)}
+        study.add_trial({"n": 1 + place % 3}, metrics)
+    assert shell.succeed("study", "outliers", name).strip() == "trial 8: 1.52 times the median; more reads"
+    [group] = json.loads(shell.succeed("study", "outliers", name, "--json"))["groups"]
+    assert group["trials"] == [8]
+    assert "a metric of its finished trials: reads, seconds" in shell.fail("study", "outliers", name, "--metric", "x")
 
 
 def test_prospects_say_whether_it_is_worth_tuning(shell: Shell, client: trimtab.Client, name: str) -> None:

@@ -108,11 +108,42 @@ def test_a_dry_run_shows_the_job_and_a_missing_slurm_is_named(slurm: Slurm, shel
     assert "sbatch" in reported
 
 
+def test_a_variable_that_the_script_sets_itself_is_refused_before_anything_is_measured(
+    shell: Shell, script: str, programs_start: None
+) -> None:
+    Path(script).write_text("#!/bin/bash\n#SBATCH --time=5\nBLOCK=32\n./solver --block $BLOCK\n")
+    options = ["--param", "BLOCK=16,32,64", "--name", "own"]
+    for more in (["--dry-run"], [], ["--write-component", "components/job"]):
+        reported = shell.fail("tune-sbatch", script, *options, *more)
+        assert "[script_not_runnable]" in reported
+        assert "as a trial: job.sh:3: BLOCK: the script sets BLOCK to 32 itself" in reported
+        assert "Write BLOCK=${BLOCK:-32}" in reported
+    Path(script).write_text("#!/bin/bash\n./solver\n")
+    reported = shell.fail("tune-sbatch", script, *options, "--pass", "BLOCK=argument")
+    assert "reads no argument such as $1" in reported
+    # A corrected script may have the name.
+    Path(script).write_text("#!/bin/bash\nBLOCK=${BLOCK:-32}\n./solver --block $BLOCK\n")
+    shell.environment["PATH"] = "/nowhere"
+    assert "sbatch" in shell.fail("tune-sbatch", script, *options)
+    assert not list(Path("trimtab-sbatch/own").glob("*.sh"))
+
+
 def test_the_component_can_be_written_for_an_agent(shell: Shell, script: str) -> None:
     shell.succeed("tune-sbatch", script, *OPTIONS, "--write-component", "components/job")
     agent = Path(COMMAND[0]).with_name("trimtab-agent")
     checked = subprocess.run([agent, "check", "components"], capture_output=True, text=True, check=True)
     assert "tile" in checked.stdout
+    assert (Path("components/job") / "component.yaml").read_text() == (
+        "name: job\n"
+        "parameters:\n"
+        "  tile: {type: ordinal, values: [16, 32, 64], default: 32, env: TILE}\n"
+        '  depth: {type: int, min: 1, max: 2, default: 2, flag: "{value}", scheduler: "--cpus-per-task={value}"}\n'
+        "applications:\n"
+        "  script: {script: job.sh, timeout: 3600.0}\n"
+        "metrics:\n"
+        '  cost: {type: regex, pattern: "cost: (\\\\d+)"}\n'
+        '  cpus: {type: regex, pattern: "cpus (\\\\d+)"}\n'
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,4 +184,4 @@ def test_values_get_the_type_that_they_look_like() -> None:
         trimtab.Int("f", 1, 9),
     )
     assert described.metrics == ("seconds",)
-    assert '"cwd": "/a{{b}}"' in described.text()
+    assert 'cwd: "/a{{b}}"' in described.text()

@@ -243,3 +243,34 @@ def test_a_continuum_is_fixed_and_freed() -> None:
     assert found.searched["x"].size() == 1
     assert found.present({"x": 0.1, "level": "O1"}) == {"x": 0.1, "level": "O1"}
     assert edit(found, free=["x"]).searched["x"] == x
+
+
+def test_an_optional_parameter_is_added_without_a_value_in_earlier_trials() -> None:
+    found = edit(FIRST, add=[{"name": "cache", "type": "int", "min": 1, "max": 64, "optional": True}])
+    assert found.present(TRIAL) == TRIAL
+    assert found.present({**TRIAL, "cache": 9}) == {**TRIAL, "cache": 9}
+    assert (found.absent, found.is_imputed(TRIAL)) == ({}, False)
+    # It has no default, so the default configuration stays the same.
+    assert found.searched.default() == FIRST.searched.default()
+
+
+def test_an_optional_parameter_that_is_added_again_is_declared_anew() -> None:
+    cache = {"name": "cache", "type": "int", "min": 1, "max": 9, "step": 2, "optional": True}
+    first = edit(FIRST, add=[cache])
+    wider = edit(first, add=[{**cache, "min": 0, "step": 1, "condition": {"parent": "level", "values": ["O3"]}}])
+    assert wider.searched.names() == first.searched.names()
+    assert wider.present({**TRIAL, "level": "O3", "cache": 4}) == {**TRIAL, "level": "O3", "cache": 4}
+    assert wider.misfit({**TRIAL, "cache": 4}) is not None
+    assert repr(edit(wider, add=[wider.declared["cache"].to_json()]).to_json()) == repr(wider.to_json())
+    # Trials have relied on the type, and a parameter that is not optional keeps its declaration.
+    assert refusal(first, add=[{**cache, "type": "float"}]).data["field"] == "add[0].name"
+    assert refusal(first, add=[{**cache, "optional": False}]).data["field"] == "add[0].name"
+    assert refusal(FIRST, add=[{**LEVEL.to_json(), "optional": True}]).data["field"] == "add[0].name"
+
+
+def test_a_removed_optional_parameter_comes_back_with_another_condition() -> None:
+    cache = {"name": "cache", "type": "int", "min": 1, "max": 9, "default": 3, "optional": True}
+    gone = edit(edit(FIRST, add=[cache]), remove={"cache": 3})
+    back = edit(gone, add=[{**cache, "condition": {"parent": "level", "values": ["O3"]}}])
+    assert (back.absent, back.removed) == ({}, {})
+    assert back.present({**TRIAL, "level": "O3"}) == {**TRIAL, "level": "O3"}

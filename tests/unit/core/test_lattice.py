@@ -67,3 +67,27 @@ def test_constraints_cut_off_whole_blocks() -> None:
     steps = list(itertools.islice(lattice.walk(0), 5))
     # Without b0; with it, and neither or one of b1 and b2; then the first that is feasible.
     assert [one is None for _, one in steps] == [True, True, True, True, False]
+
+
+def test_a_chain_of_conditions_with_all_values_has_one_tree_for_each_parameter() -> None:
+    """Each value of a parent makes the same child active, so there are 2**49 paths to the last parameter."""
+    values = (True, False)
+    chain = [
+        BoolParameter(f"b{place}", condition=Condition(f"b{place - 1}", values) if place else None)
+        for place in range(50)
+    ]
+    space = Space.build(chain, ["b0 or b49"])
+    assert lattice_of(space).size == space.cardinality() == 2**50
+    assert lattice_of(space.restrict({"b49": True})).size == 2**49
+    (_, first), (_, last) = next(lattice_of(space).walk(0)), next(lattice_of(space).walk(2**50 - 1))
+    assert first is None, "the constraint is evaluated with the tree of its names"
+    assert last == dict.fromkeys(space.names(), True)
+
+
+def test_wide_trees_of_conditions_are_walked_once() -> None:
+    values = tuple(range(10))
+    parents = [IntParameter(f"p{place}", 0, 9) for place in range(10)]
+    children = [IntParameter(f"c{place}", 0, 9, condition=Condition(f"p{place % 10}", values)) for place in range(900)]
+    space = Space.build([*parents, *children])
+    assert lattice_of(space).size == 10**910
+    assert next(lattice_of(space).walk(10**910 - 1))[1] == dict.fromkeys(space.names(), 9)

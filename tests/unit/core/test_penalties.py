@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from service.core.lifecycle import TrialState
-from service.core.penalties import HUGE, cap_of, penalised, without_huge
+from service.core.penalties import FloatArray, cap_of, penalised, shown_cap_of, without_huge
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
 from service.core.trial import TrialRecord
@@ -98,7 +99,58 @@ def test_a_really_slow_configuration_is_not_shown_as_a_penalty() -> None:
     assert penalised(ONE, [completed(number, seconds=value) for number, value in enumerate(values, 1)]) == frozenset()
 
 
+NUMBERS = np.random.default_rng(5)
+GOOD = list(NUMBERS.uniform(0.04, 0.05, 16))
+
+
+@pytest.mark.parametrize(
+    ("good", "penalties"),
+    [
+        pytest.param(GOOD, [1e4, 1e9, 1e20, 1e30], id="four sizes"),
+        pytest.param(GOOD[:4], [1e4], id="one among five"),
+        pytest.param(GOOD[:6], [86400.125] * 2, id="an odd number twice"),
+        pytest.param(GOOD, [9999.0, 99999.0], id="nines"),
+        pytest.param(GOOD, [LARGEST], id="the largest number"),
+        pytest.param(GOOD, list(1e6 * NUMBERS.uniform(1.0, 9.0, 4)), id="odd numbers far away"),
+        pytest.param([-7.0, -6.0, -5.5, 3.0], [1e6] * 4, id="values of both signs"),
+        # A search that has converged, from values that are no penalties, and that has met penalties.
+        pytest.param([*NUMBERS.uniform(1.0, 100.0, 5), *1e-4 * NUMBERS.exponential(1.0, 9)], [1e6] * 4, id="converged"),
+    ],
+)
+def test_values_that_look_like_penalties_are_shown_as_such(good: list[float], penalties: list[float]) -> None:
+    values = [*good, *penalties]
+    for problem, metric, sign in ((ONE, "seconds", 1.0), (MORE, "rate", -1.0)):
+        trials = [completed(number, **{metric: sign * value}) for number, value in enumerate(values, 1)]
+        assert penalised(problem, trials) == set(range(len(good) + 1, len(values) + 1))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        pytest.param(lambda random: random.lognormal(0.0, 1.0, 30), id="a long tail"),
+        pytest.param(lambda random: random.lognormal(0.0, 3.0, 30), id="a very long tail"),
+        pytest.param(lambda random: 1.0 + random.pareto(1.0, 30), id="a tail without a mean"),
+        pytest.param(lambda random: random.standard_cauchy(30), id="two such tails"),
+        pytest.param(lambda random: 10.0 ** random.uniform(-3.0, 3.0, 30), id="many decades"),
+        pytest.param(lambda random: random.integers(1, 50, 30), id="whole numbers"),
+        pytest.param(lambda random: np.full(30, 1e6), id="all the same"),
+        pytest.param(
+            lambda random: np.r_[random.uniform(1.0, 100.0, 10), 1e-4 * random.exponential(1.0, 30)],
+            id="a search that has converged to nothing",
+        ),
+        pytest.param(
+            lambda random: 1.0 + np.r_[random.uniform(1.0, 100.0, 10), 1e-4 * random.exponential(1.0, 30)],
+            id="a search that has converged",
+        ),
+    ],
+)
+def test_no_measurement_is_shown_as_a_penalty(draw: Callable[[np.random.Generator], FloatArray]) -> None:
+    random = np.random.default_rng(11)
+    alarms = sum(shown_cap_of(draw(random)) is not None for _ in range(200))
+    assert alarms <= 1
+
+
 def test_a_number_that_is_no_measurement_is_limited() -> None:
     plain = completed(1, seconds=2.0)
     assert without_huge(plain) is plain
-    assert without_huge(completed(1, seconds=1e308, rate=-1e308)).metrics == {"seconds": HUGE, "rate": -HUGE}
+    assert without_huge(completed(1, seconds=1e308, rate=-1e308)).metrics == {"seconds": 1e100, "rate": -1e100}

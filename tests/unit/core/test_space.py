@@ -127,7 +127,7 @@ def test_enumeration_ends_soon_although_many_constraints_must_be_evaluated() -> 
     texts = [f"{every} < {30 + n}" for n in range(300)] + [f"{every} < 0"]
     space = Space.build([BoolParameter(f"x{n}") for n in range(16)], texts)
     started = time.thread_time()
-    assert space.enumerate(50_000) is None
+    assert space.enumerate(50_000) == []
     assert time.thread_time() - started < 30
 
 
@@ -308,6 +308,13 @@ def test_cardinality_counts_distinct_configurations() -> None:
     assert compiler().cardinality() == (1 + 2 * (1 + 8)) * 11 * 3
     assert Space.build([FloatParameter("x", 0, 1)]).cardinality() is None
     assert Space.build([BoolParameter(f"b{index}") for index in range(40)]).cardinality() == 2**40
+
+
+def test_counts_what_the_constraints_leave() -> None:
+    factors = [IntParameter("a", 1, 4096), IntParameter("b", 1, 4096)]
+    assert Space.build(factors, ["a * b == 4096"]).feasible_count() == 13
+    assert Space.build(factors).feasible_count() is None
+    assert Space.build([*factors, FloatParameter("x", 0, 1)], ["a * b == 4096"]).feasible_count() is None
 
 
 def test_enumerate_gives_up_instead_of_listing_too_much() -> None:
@@ -492,3 +499,46 @@ def test_restricted_configurations_are_of_the_whole(data: st.DataObject) -> None
     drawn = data.draw(configurations_of(part))
     assert repr(space.validate(drawn)) == repr(drawn)
     assert all(repr(drawn[name]) == repr(value) for name, value in fixed.items())
+
+
+OPTIONAL = Space.build(
+    [
+        CategoricalParameter("kind", ("svm", "forest"), default="forest", optional=True),
+        IntParameter("layers", 1, 3, optional=True),
+        IntParameter("width", 1, 9, condition=Condition("layers", (2, 3)), optional=True),
+        FloatParameter("x", 0, 1),
+    ],
+    ["layers <= 2 or width > 3"],
+)
+
+
+def test_a_configuration_may_lack_optional_parameters() -> None:
+    found: list[dict[str, Scalar]] = [
+        {"x": 0.5},
+        {"kind": "svm", "x": 0.5},
+        {"layers": 3, "x": 0.5},
+        {"layers": 3, "width": 4, "x": 0.5},
+    ]
+    for values in found:
+        assert OPTIONAL.validate(values) == values
+        assert OPTIONAL.prune(values) == values
+        assert json.loads(OPTIONAL.key(values)) == values
+    with pytest.raises(InvalidInput, match="'x': a value is missing"):
+        OPTIONAL.validate({"kind": "svm"})
+    # Without its parent it is not active.
+    with pytest.raises(InvalidInput, match="active only if layers"):
+        OPTIONAL.validate({"width": 4, "x": 0.5})
+    with pytest.raises(InvalidInput, match="breaks the constraint"):
+        OPTIONAL.validate({"layers": 3, "width": 1, "x": 0.5})
+    assert Space.from_json(OPTIONAL.to_json()) == OPTIONAL
+
+
+def test_the_default_configuration_has_an_optional_parameter_only_with_a_given_default() -> None:
+    assert OPTIONAL.default() == {"kind": "forest", "x": 0.5}
+    assert OPTIONAL.validate({"layers": 2}, complete=True) == {"kind": "forest", "layers": 2, "x": 0.5}
+    assert OPTIONAL.adopt({"kind": "svm"}) == {"kind": "svm", "x": 0.5}
+
+
+def test_fixed_values_keep_a_parameter_optional() -> None:
+    part = OPTIONAL.restrict({"width": 5})
+    assert [one.optional for one in part.parameters] == [True, True, True, False]

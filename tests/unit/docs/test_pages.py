@@ -8,7 +8,7 @@ from docs._ext import pages, staging
 from docs._ext.generated import errors, settings
 from docs._ext.staging import BrokenLink, Page
 from tests.screens import PAGES as SCREENS
-from trimtab_components import definition
+from trimtab_components import definition, live_definition
 
 ROOT = pages.ROOT
 
@@ -116,6 +116,11 @@ def test_the_reference_has_every_key_of_a_component_file() -> None:
             *(f"templates.{key}" for key in definition.TEMPLATE_KEYS),
             *(f"scheduler.{key}" for key in definition.SCHEDULER_KEYS),
             *(f"exit_codes.{key}" for key in definition.EXIT_KEYS),
+        ),
+        "A live system": (
+            *(f"live.{key}" for key in live_definition.KEYS),
+            *(key for keys in live_definition.READING_KEYS.values() for key in keys if key != "url"),
+            *live_definition.GUARD_KEYS,
         ),
     }
     for title, keys in expected.items():

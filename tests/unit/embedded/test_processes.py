@@ -122,6 +122,8 @@ def test_a_process_that_hangs_is_killed_and_restarts(
         wait_for(look, "it is another process")
         assert "it hangs: it gave no sign of life for 5 s" in reported[0]
         assert "was killed by signal 9" in reported[1]
+        environment = Path(f"/proc/{it.process.pid}/environ")
+        wait_for(lambda: b"TRIMTAB_PREDECESSOR=hung" in environment.read_bytes(), "the next one knows it")
     finally:
         stop([it])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -11,7 +12,7 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from service.core.errors import InvalidInput, NotFound, TrimtabError
+from service.core.errors import InvalidInput, JsonValue, NotFound, TrimtabError
 from service.fleet import agents, selectors
 from service.fleet.models import Agent
 from service.tenancy import access
@@ -82,3 +83,11 @@ def test_an_unknown_agent_must_register_first(principal: Principal) -> None:
     refused("agent_not_found", lambda: selectors.get_agent(principal, "none"))
     with pytest.raises(InvalidInput):
         register(principal, slots=0)
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_a_component_with_a_number_that_json_does_not_have_is_refused(principal: Principal, number: float) -> None:
+    space: list[JsonValue] = [{"name": "x", "type": "float", "min": 0.0, "max": number}]
+    with pytest.raises(InvalidInput) as caught:
+        register(principal, space=space)
+    assert caught.value.data["field"] == "components[0].space[0].max"

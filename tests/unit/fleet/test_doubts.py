@@ -60,9 +60,10 @@ def test_the_measured_interference_is_kept_with_the_trial(principal: Principal, 
     assert second.interference is None
     (record, _) = tuners.as_seen([first, second])
     assert record.disturbed
-    message = converters.trial_message(name, first)
+    study = selectors.get_study(principal, name)
+    message = converters.trial_message(study, first)
     assert (message.interference.share, list(message.interference.unaffected)) == (0.48, ["seconds"])
-    assert not converters.trial_message(name, second).HasField("interference")
+    assert not converters.trial_message(study, second).HasField("interference")
 
 
 def test_the_best_known_settings_name_the_machine_of_the_last_trial(principal: Principal, agent: str) -> None:

@@ -15,6 +15,7 @@ from service.fleet import agents, runs
 from service.fleet.grants import Grant
 from service.fleet.models import Agent, Lease
 from service.rpc.converters import trial_message
+from service.studies import selectors
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -127,9 +128,10 @@ def test_a_round_whose_agent_is_gone_is_void(principal: Principal, gone: str) ->
     [next_one] = acquire(principal, 1, SECOND)
     assert round_of(principal, name, next_one) == 2
     shown = trial(principal, name, next_one.trial)
-    assert (trial_message(name, shown).round, TrialSerializer(shown).data["round"]) == (2, 2)
+    study = selectors.get_study(principal, name)
+    assert (trial_message(study, shown).round, TrialSerializer(shown).data["round"]) == (2, 2)
     searched = trial(principal, name, 1)
-    assert not trial_message(name, searched).HasField("round")
+    assert not trial_message(study, searched).HasField("round")
 
 
 def test_an_agent_that_is_busy_for_long_loses_its_round(principal: Principal) -> None:

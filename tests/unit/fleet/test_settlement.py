@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -77,6 +78,30 @@ def test_a_failure_is_tried_again_and_an_infeasible_configuration_is_not(princip
     (grant,) = acquire(principal)
     settle(principal, grant, "infeasible", reason="does not compile")
     assert trial(principal, name, grant.trial).state == "INFEASIBLE"
+
+
+def test_what_a_policy_refuses_uses_up_no_budget(principal: Principal, agent: str) -> None:
+    name = create(principal, {"max_trials": 2})
+    refusal: dict[str, Any] = {
+        "reason": "Not allowed: partition 'long'.",
+        "reason_code": "policy_refused",
+    }
+    for _ in range(MOST_ATTEMPTS):
+        (grant,) = acquire(principal)
+        settle(principal, grant, "failed", **refusal)
+    assert trial(principal, name, grant.trial).state == "FAILED"
+    paused = study(principal, name)
+    assert paused.state == "PAUSED"
+    assert paused.state_reason.startswith("The policy of an agent refuses the jobs: Not allowed: partition")
+    # The policy is changed: the whole budget is there.
+    update_state(principal, name, "ACTIVE")
+    for _ in range(2):
+        assert study(principal, name).state == "ACTIVE"
+        (grant,) = acquire(principal)
+        settle(principal, grant)
+    assert acquire(principal) == []
+    assert study(principal, name).state == "COMPLETED"
+    assert study(principal, name).state_reason == "All 2 trials of the budget are done."
 
 
 def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Principal, agent: str) -> None:

@@ -128,6 +128,26 @@ def test_the_content_of_a_token(issuer: Issuer) -> None:
         ("wrong_issuer", {"iss": "https://evil.example"}),
         ("invalid_token", {"typ": "ID"}),
         ("invalid_token", {"typ": "Refresh"}),
+        ("invalid_token", {"typ": None}),
+        ("invalid_token", {"typ": ""}),
+        ("invalid_token", {"typ": "bearer"}),
+        ("invalid_token", {"typ": ["Bearer"]}),
+        ("invalid_token", {"typ": "DPoP"}),
+        ("invalid_token", {"cnf": {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}}),
+        ("invalid_token", {"sub": ""}),
+        ("invalid_token", {"sub": " "}),
+        ("invalid_token", {"sub": "a" * 201}),
+        ("invalid_token", {"sub": "a\0b"}),
+        ("invalid_token", {"preferred_username": "ann\u202e"}),
+        ("invalid_token", {"preferred_username": {"name": "ann"}}),
+        ("invalid_token", {"preferred_username": "a" * 201}),
+        ("invalid_token", {"sid": "s\0"}),
+        ("wrong_audience", {"aud": []}),
+        ("wrong_audience", {"aud": ""}),
+        ("wrong_audience", {"aud": [7]}),
+        ("wrong_audience", {"aud": ["trimtab", 7]}),
+        ("wrong_audience", {"aud": "trimtab-other"}),
+        ("invalid_token", {"nbf": "soon"}),
         ("invalid_token", {"iat": int(time.time()) + YEAR}),
         ("invalid_token", {"nbf": int(time.time()) + YEAR}),
         ("invalid_token", {"exp": None}),
@@ -142,6 +162,36 @@ def test_the_content_of_a_token(issuer: Issuer) -> None:
 )
 def test_a_claim_that_is_wrong_or_missing_is_refused(issuer: Issuer, code: str, changes: dict[str, Any]) -> None:
     assert refused(verifier(issuer), token(**changes)) == code
+
+
+def with_header(claims: Mapping[str, Any] | None = None, **header: Any) -> str:
+    """Return a token with these fields in its header, and changes of its claims."""
+    content = jwt.decode(token(**(claims or {})), options={"verify_signature": False})
+    return jwt.encode(content, RSA, "RS256", headers={"kid": "rsa", **header})
+
+
+@pytest.mark.parametrize("typ", ["at+jwt", "application/at+JWT", "AT+JWT"])
+def test_a_provider_may_say_in_the_header_that_it_is_an_access_token(issuer: Issuer, typ: str) -> None:
+    assert verifier(issuer).verify(with_header({"typ": None}, typ=typ)).proof.name == "ann"
+    assert refused(verifier(issuer), with_header({"typ": "ID"}, typ=typ)) == "invalid_token"
+
+
+@pytest.mark.parametrize(
+    "header", [{"typ": "logout+jwt"}, {"typ": "dpop+jwt"}, {"typ": 7}, {"crit": ["exp"], "exp": 1}, {"crit": []}]
+)
+def test_another_kind_of_token_in_the_header_is_refused(issuer: Issuer, header: dict[str, Any]) -> None:
+    assert refused(verifier(issuer), with_header(**header)) == "invalid_token"
+
+
+def test_a_list_of_audiences_has_the_service_among_others(issuer: Issuer) -> None:
+    found = verifier(issuer).verify(token(aud=["account", "trimtab"], azp="another-client"))
+    assert found.proof.subject == "id-1"
+
+
+@pytest.mark.parametrize("name", ["system", "administrator", "operator", "agent/node-1", "person/x"])
+def test_nobody_has_the_name_of_a_part_of_the_service(issuer: Issuer, name: str) -> None:
+    """The audit trail, the owners of studies and the machinery's own entries go by names."""
+    assert verifier(issuer).verify(token(preferred_username=name)).proof.name == f"person/{name}"
 
 
 def test_a_missing_audience_is_refused(issuer: Issuer) -> None:

@@ -23,11 +23,19 @@ from tests.factories.domain import make_principal
 from tests.factories.matching import make_job, make_record, make_report, make_submission
 
 NOISE = (0.99, 1.0, 1.01, 0.995, 1.005)
+USERS = ("ada", "bob", "eve", "ada", "bob")
 
 
 def reports(record: Record, decision: str, seconds: float, **changes: Any) -> list[Report]:
-    """Return reports on five jobs that took about so many seconds."""
-    return [make_report(record, decision, seconds * factor, **changes) for factor in NOISE]
+    """Return reports on five jobs of three users that took about so many seconds."""
+    made = [make_report(record, decision, seconds * factor, **changes) for factor in NOISE]
+    return [by(user, one) for user, one in zip(USERS, made, strict=True)]
+
+
+def by(user: str, report: Report) -> Report:
+    """Return the same report on a job of this user."""
+    submitted = report.submitted
+    return replace(report, submitted=replace(submitted, job=replace(submitted.job, user=user)))
 
 
 def fared(principal: Principal, record: Record) -> feedback.Feedback:
@@ -82,7 +90,7 @@ def test_jobs_are_listed_in_pages_newest_first(principal: Principal) -> None:
 def test_slower_jobs_withdraw_a_record(principal: Principal) -> None:
     record, other = make_record(principal), make_record(principal)
     jobs.report(principal, [*reports(record, "APPLIED", 12.0), *reports(other, "APPLIED", 8.0)])
-    assert fared(principal, record) == feedback.Feedback(5, 0)
+    assert fared(principal, record) == feedback.Feedback(5, 0, users=3)
     jobs.report(principal, [*reports(record, "CONTROL", 10.0), *reports(other, "CONTROL", 10.0)])
     found = fared(principal, record)
     assert found.change == pytest.approx(0.2, abs=1e-9)
@@ -92,7 +100,7 @@ def test_slower_jobs_withdraw_a_record(principal: Principal) -> None:
     withdrawn = records.get(principal, str(record.pk))
     assert (withdrawn.state, withdrawn.cause) == ("WITHDRAWN", "jobs")
     assert "20.0 % longer" in withdrawn.state_reason
-    assert "5 jobs with the settings, 5 controls" in withdrawn.state_reason
+    assert "5 jobs with the settings, 5 controls, of 3 users" in withdrawn.state_reason
     assert records.get(principal, str(other.pk)).is_active
     (entry,) = access.rows(AuditEntry, principal).filter(action="record.withdraw")
     assert (entry.target, entry.detail["cause"]) == (f"record/{record.pk}", "jobs")
@@ -101,6 +109,67 @@ def test_slower_jobs_withdraw_a_record(principal: Principal) -> None:
     assert fared(principal, record) == feedback.Feedback()
     jobs.report(principal, reports(record, "APPLIED", 12.0)[:1])
     assert records.get(principal, str(record.pk)).is_active
+
+
+def sent_by(user: str, record: Record, decision: str, seconds: float, count: int) -> list[Report]:
+    return [by(user, make_report(record, decision, seconds * NOISE[place % 5])) for place in range(count)]
+
+
+def test_one_user_alone_withdraws_no_record_of_everybody(principal: Principal) -> None:
+    """Jobs that the scheduler knows, and that the user has written so that they are slow with the settings."""
+    record = make_record(principal)
+    honest = [*sent_by("ada", record, "APPLIED", 8.0, 3), *sent_by("bob", record, "CONTROL", 10.0, 3)]
+    attack = [*sent_by("mallory", record, "APPLIED", 100.0, 8), *sent_by("mallory", record, "CONTROL", 1.0, 8)]
+    for batch in (attack, honest, attack):
+        jobs.report(principal, [replace(one, submission=make_report().submission) for one in batch])
+        assert records.get(principal, str(record.pk)).is_active
+    assert fared(principal, record).users == 3
+
+
+def test_a_record_of_one_user_is_withdrawn_by_jobs_of_this_user(principal: Principal) -> None:
+    record = make_record(principal, audience="user")
+    jobs.report(principal, [*sent_by("ada", record, "APPLIED", 12.0, 5), *sent_by("ada", record, "CONTROL", 10.0, 5)])
+    withdrawn = records.get(principal, str(record.pk))
+    assert (withdrawn.state, withdrawn.cause) == ("WITHDRAWN", "jobs")
+    assert "5 controls, of 1 user)" in withdrawn.state_reason
+
+
+def test_the_jobs_of_one_user_are_capped(principal: Principal) -> None:
+    record = make_record(principal)
+    jobs.report(principal, sent_by("mallory", record, "APPLIED", 100.0, 200))
+    jobs.report(principal, sent_by("ada", record, "APPLIED", 10.0, 4))
+    assert fared(principal, record).applied == feedback.MOST_OF_USER + 4
+
+
+def test_only_jobs_that_the_scheduler_knows_count(principal: Principal) -> None:
+    record = make_record(principal)
+    told = [*reports(record, "APPLIED", 100.0, confirmed=False), *reports(record, "CONTROL", 1.0, confirmed=False)]
+    # It says that it ran for longer than since its submission.
+    impossible = make_report(record, "APPLIED", 1e6, ended_at=datetime.now(UTC))
+    jobs.report(principal, [*told, impossible])
+    assert fared(principal, record) == feedback.Feedback(unconfirmed=11)
+    assert records.get(principal, str(record.pk)).is_active
+    assert not any(kept.row.confirmed for kept in jobs.page(principal).items)
+
+
+def test_a_job_of_the_scheduler_counts_once(principal: Principal) -> None:
+    record = make_record(principal)
+    jobs.report(principal, [make_report(record, "APPLIED", 100.0, job_id="17") for _ in range(8)])
+    jobs.report(principal, [make_report(record, "CONTROL", 1.0, job_id="17")])
+    assert fared(principal, record) == feedback.Feedback(1, 0, users=1)
+
+
+def test_a_group_without_a_part_is_the_group_of_the_others() -> None:
+    from scipy import stats
+
+    values = [2.0, 2.2, 2.1, 2.6, 1.9]
+    whole, part, rest = (
+        feedback.Group(len(side), float(stats.tmean(side)), float(stats.tvar(side)) if len(side) > 1 else 0.0)
+        for side in (values, values[:2], values[2:])
+    )
+    found = whole.without(part)
+    assert (found.count, found.mean, found.variance) == pytest.approx((rest.count, rest.mean, rest.variance))
+    assert whole.without(whole) == feedback.NONE
 
 
 def test_only_completed_jobs_with_and_without_the_settings_count(principal: Principal) -> None:
@@ -119,7 +188,7 @@ def test_only_completed_jobs_with_and_without_the_settings_count(principal: Prin
             *reports(record, "APPLIED", 10.0)[:2],
         ],
     )
-    assert fared(principal, record) == feedback.Feedback(2, 2)
+    assert fared(principal, record) == feedback.Feedback(2, 2, users=2)
 
 
 def test_jobs_are_compared_within_equal_numbers_of_nodes(principal: Principal) -> None:
@@ -142,10 +211,10 @@ def test_jobs_are_compared_within_equal_numbers_of_nodes(principal: Principal) -
 
 def test_jobs_are_compared_together_where_no_number_of_nodes_has_enough(principal: Principal) -> None:
     record = make_record(principal)
-    seconds = (10.0, 10.1, 10.2)
-    sent = [make_report(record, "APPLIED", 1.5 * one, **on_nodes(n)) for n, one in enumerate(seconds, 1)]
-    sent += [make_report(record, "CONTROL", one, **on_nodes(n)) for n, one in enumerate(seconds, 1)]
-    jobs.report(principal, sent)
+    seconds = (10.0, 10.1, 10.2, 10.3)
+    for decision, factor in (("APPLIED", 1.5), ("CONTROL", 1.0)):
+        sent = [make_report(record, decision, factor * one, **on_nodes(n)) for n, one in enumerate(seconds, 1)]
+        jobs.report(principal, [by(f"user-{n}", one) for n, one in enumerate(sent)])
     assert fared(principal, record).change == pytest.approx(0.5)
     assert not records.get(principal, str(record.pk)).is_active
 
@@ -221,7 +290,7 @@ def test_reports_of_the_same_jobs_at_the_same_time_count_once(principal: Princip
         thread.join()
     assert errors == []
     assert access.rows(ReportedJob, principal).count() == access.rows(Ledger, principal).get().jobs == 50
-    assert fared(principal, record).applied == 50
+    assert fared(principal, record).applied == feedback.MOST_OF_USER
 
 
 @pytest.mark.parametrize(

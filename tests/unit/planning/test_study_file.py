@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from service.core.errors import InvalidInput, NotFound
+from service.core.parameters import identity
 from service.core.space import Space
-from service.planning import study_file
+from service.planning import chosen_parameters, study_file
 from service.studies.models import Study
 from service.studies.specs import parse, spec_of
 from service.tenancy.principal import Principal
@@ -201,3 +202,85 @@ def test_a_spec_that_is_written_as_a_file_is_read_back(data: dict[str, Any]) -> 
         assert parse(found.spec).to_json() == spec.to_json(), text
         again = Study(pk=next(_keys), name="s", created_at=made_at, spec=parse(found.spec).stored())
         assert study_file.text_of(again) == study_file.text_of(study)
+
+
+def chain(length: int, default: str = "true") -> str:
+    """Return parameters of which each is active if the one before it is true."""
+    lines = [f"p0: {{type: boolean, default: {default}}}"]
+    for number in range(1, length):
+        condition = f"condition: {{parent: p{number - 1}, values: [true]}}"
+        lines.append(f"p{number}: {{type: boolean, default: {default}, {condition}}}")
+    return "objectives: [{minimize: seconds}]\nparameters:\n" + "".join(f"  {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("parents", [{"a": "a"}, {"a": "b", "b": "a"}, {"a": "b", "b": "c", "c": "b"}])
+@pytest.mark.parametrize("only", ["", "only: [a]\n"])
+def test_conditions_in_a_circle_are_refused(parents: Mapping[str, str], only: str) -> None:
+    text = "objectives: [{minimize: seconds}]\n" + only + "parameters:\n"
+    for name, parent in parents.items():
+        text += f"  {name}: {{type: boolean, default: true, condition: {{parent: {parent}, values: [true]}}}}\n"
+    found = study_file.read(Principal.system(1), text, offered_space=lambda *_: None)
+    with found.places(), pytest.raises(InvalidInput) as caught:
+        Space.from_json(found.spec["space"])
+    assert str(caught.value.data["field"]).endswith("].condition.parent")
+
+
+def test_a_long_chain_of_conditions_is_refused_or_settled() -> None:
+    def space(text: str) -> Any:
+        return study_file.read(Principal.system(1), text, offered_space=lambda *_: None).spec["space"]
+
+    with pytest.raises(InvalidInput) as caught:
+        Space.from_json(space(chain(1000)))
+    assert caught.value.code == "space_too_large"
+    # The parents that are left out have the values that make the last one active, or have others.
+    last = {"name": "p999", "type": "bool", "default": True}
+    assert space(chain(1000) + "only: [p999]\n")["parameters"] == [last]
+    with pytest.raises(InvalidInput, match="which it never is"):
+        space(chain(1000, "false") + "only: [p999]\n")
+
+
+def test_the_work_for_conditions_is_in_proportion_to_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of 100 KB with wide and deep conditions took half a minute."""
+    seen = [0]
+
+    def counted(value: Any) -> Any:
+        seen[0] += 1
+        return identity(value) if isinstance(value, bool | int | float | str) else ("other", repr(value))
+
+    monkeypatch.setattr(chosen_parameters, "_key", counted)
+    values = list(range(5000))
+    text = "objectives: [{minimize: seconds}]\nparameters:\n"
+    text += f"  p: {{type: ordinal, values: {values}, default: 0}}\n"
+    text += f"  q: {{type: boolean, default: true, condition: {{parent: p, values: {values}}}}}\n"
+    names = ["q", *(f"c{number}" for number in range(900))]
+    text += "".join(
+        f"  {name}: {{type: boolean, condition: {{parent: {parent}, values: [true]}}}}\n"
+        for parent, name in itertools.pairwise(names)
+    )
+    study_file.read(Principal.system(1), text, offered_space=lambda *_: None)
+    assert seen[0] < len(text)
+
+
+def test_conditions_that_many_parameters_inherit_are_bounded() -> None:
+    values = list(range(5000))
+    text = "objectives: [{minimize: seconds}]\nparameters:\n"
+    text += f"  p: {{type: ordinal, values: {values}, default: 0}}\n"
+    text += f"  q: {{type: boolean, default: true, condition: {{parent: p, values: {values}}}}}\n"
+    text += "".join(f"  c{n}: {{type: boolean, condition: {{parent: q, values: [true]}}}}\n" for n in range(900))
+    text += f"only: [p, {', '.join(f'c{n}' for n in range(900))}]\n"
+    with pytest.raises(InvalidInput) as caught:
+        study_file.read(Principal.system(1), text, offered_space=lambda *_: None)
+    assert caught.value.code == "space_too_large"
+
+
+def test_long_keys_are_refused() -> None:
+    # Each of many values below them would have them in its own place.
+    text = "objectives: [{minimize: seconds}]\nparameters: {x: {" + "k" * 1000 + ": 1}}"
+    with pytest.raises(InvalidInput, match="keys are too long"):
+        study_file.read(Principal.system(1), text, offered_space=lambda *_: None)
+
+
+def test_a_long_text_that_aliases_repeat_is_refused() -> None:
+    text = "objectives: [{minimize: seconds}]\ndescription: &a " + "x" * 100_000 + "\nnotes: [" + "*a," * 1000 + "]\n"
+    with pytest.raises(InvalidInput, match="aliases"):
+        study_file.read(Principal.system(1), text, offered_space=lambda *_: None)

@@ -150,10 +150,26 @@ def test_where_most_runs_are_disturbed_all_of_them_count() -> None:
 
 
 def test_a_side_needs_enough_runs_that_are_quiet() -> None:
-    quiet = Pair.of(rounds_of([run(1.0, share=0.0)] * 10, [run(1.0, share=0.0)] * 3 + [run(1.0, share=0.5)] * 7), 1)
+    quiet = Pair.of(
+        rounds_of([run(1.0, share=0.0)] * 10, [run(1.0, share=0.0)] * 3 + [run(1.0, share=0.5)] * 7), 1, 0.95
+    )
     assert (len(quiet.before), len(quiet.after)) == (10, 3)
-    every = Pair.of(rounds_of([run(1.0, share=0.0)] * 10, [run(1.0, share=0.0)] * 2 + [run(1.0, share=0.5)] * 8), 1)
+    every = Pair.of(
+        rounds_of([run(1.0, share=0.0)] * 10, [run(1.0, share=0.0)] * 2 + [run(1.0, share=0.5)] * 8), 1, 0.95
+    )
     assert (len(every.before), len(every.after)) == (10, 10)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_no_run_is_left_out_if_the_others_are_too_few_for_the_level(members: int) -> None:
+    """Four rounds are just enough, and the wait of one run is unknown because it was too short to be read."""
+    check = FinalCheck(width=1e-6, max_trials=40)
+    count = check.rounds(members, 1)
+    before, after = ([run(size * value, wait=0.1) for value in noise(20, count)] for size in (1.0, 0.5))
+    after[0] = run(after[0].values[0], wait=None)
+    found = check.comparisons(rounds_of(before, *[after] * members), members + 1)
+    assert found[0] is not None
+    assert found[0][0].gain.low > 0
 
 
 @pytest.mark.parametrize(("ratio", "certain"), [(0.9, False), (0.3, True)])

@@ -23,8 +23,8 @@ def series(seed: int, count: int, shift_at: int | None = None, shift: float = 0.
 
 def test_few_series_without_drift_have_an_alarm_in_200_values() -> None:
     alarms = sum(drift.alarm(series(seed, 220)) is not None for seed in range(SEEDS))
-    # 39 to 44 % were measured; the expected number of alarms in 200 values is well below one.
-    assert alarms <= 0.6 * SEEDS
+    # About 10 % were measured in many more series.
+    assert alarms <= 0.2 * SEEDS
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -32,6 +32,20 @@ def test_most_shifts_of_two_deviations_are_found_within_ten_values(sign: int) ->
     found = [drift.alarm(series(seed, 30, 20, sign * 0.06)) for seed in range(SEEDS)]
     within = [place is not None and place >= 20 for place in found]
     assert sum(within) >= 0.75 * SEEDS
+
+
+def test_the_mean_capital_of_normal_values_is_their_number() -> None:
+    shifts, log_means = drift._bets()
+    deviates = np.clip(np.random.default_rng(0).standard_normal(200_000), -2.5, 2.5)
+    means = np.exp(np.outer(deviates, shifts) - log_means).mean(axis=0)
+    assert means == pytest.approx(1.0, abs=0.05)
+
+
+def test_one_disturbed_run_is_no_drift() -> None:
+    for seed in range(SEEDS):
+        values = series(seed, 20)
+        if drift.alarm(values) is None:
+            assert drift.alarm([*values, 1.5 * values[-1]]) is None
 
 
 def test_a_shift_of_four_deviations_is_found_within_five_values() -> None:

@@ -211,10 +211,10 @@ def test_other_conditions_need_another_folder(tmp_path: Path) -> None:
         bench.Store.open(tmp_path, plan(moved, [0]))
 
 
-# --- the command
+# --- the command. The first plot on a machine starts `fc-list`: Matplotlib looks for fonts.
 
 
-def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
+def test_a_comparison_from_the_command_line(tmp_path: Path, programs_start: None) -> None:
     out = tmp_path / "out"
     compressed = tmp_path / "runs.csv.gz"
     compressed.write_bytes(gzip.compress(table(tmp_path).read_bytes()))
@@ -254,7 +254,7 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
     assert rows(out / "summary.csv") == summary
 
 
-def test_two_objectives_from_the_command_line(tmp_path: Path) -> None:
+def test_two_objectives_from_the_command_line(tmp_path: Path, programs_start: None) -> None:
     result = invoke(
         "sbb-threads", "--algorithms", "random", "--seeds", "0,3", "--budget", 8, "--start", 4, "--out", tmp_path / "o"
     )
@@ -347,7 +347,7 @@ def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path, programs_start: None) ->
         Run.from_json(json.loads(line))
 
 
-def test_an_option_whose_value_is_plain_text(tmp_path: Path) -> None:
+def test_an_option_whose_value_is_plain_text(tmp_path: Path, programs_start: None) -> None:
     result = invoke(
         "sbb-1", "--algorithms", "ga", "--option", "ga.selection=roulette", "--seeds", "0", "--budget", "12",
         "--out", tmp_path / "out",

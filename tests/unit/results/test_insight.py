@@ -65,6 +65,8 @@ def test_a_look_asks_once_and_the_answer_is_kept(
     assert [effect["parameter"] for effect in found.data["objectives"][0]["effects"]] == ["x", "n"]
     # Without a measurement of the default there is nothing to compare with.
     assert list(found.data["prospects"]) == []
+    assert found.data["penalties"] is None
+    assert found.data["space"]["feasible"] is None
     insight.compute(*key)
     # One more result changes little; a tenth more is worth a new look, and so is the end of the study.
     measure(principal, study, 3)

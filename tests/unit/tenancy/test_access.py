@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
-from django.db import ProgrammingError, connection, transaction
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection, transaction
 
 import service
 from service.fleet.models import Agent
+from service.platform.deadlines import Exceeded
 from service.studies.models import Study
 from service.tenancy import access, audit
 from service.tenancy.models import AuditEntry, Tenant, TenantOwned
@@ -100,3 +101,31 @@ def test_json_comes_back_exactly(principal: Principal) -> None:
     with pytest.raises(ValueError, match="JSON"), transaction.atomic():
         access.add(principal, Agent(agent_id="b", name="b", slots=1, labels={"x": float("nan")}))
     assert connection.is_usable()
+
+
+def _leave_a_transaction_open() -> None:
+    """Do as a computation that ends in the first step of the end of a transaction, and then compute without end."""
+    transaction.atomic().__enter__()
+    access.answers()
+    while True:
+        pass
+
+
+def test_work_after_a_computation_that_ended_in_its_transaction_is_committed(principal: Principal) -> None:
+    with pytest.raises(Exceeded):
+        access.limited(0.1, _leave_a_transaction_open)
+    with access.work(principal):
+        audit.record(principal, "study.create", "study/x")
+    connection.close()  # an open transaction is undone
+    assert access.rows(AuditEntry, principal).filter(target="study/x").exists()
+
+
+def test_a_computation_that_ended_in_a_transaction_within_another_one_ends_both(principal: Principal) -> None:
+    with transaction.atomic():
+        access.answers()
+        with pytest.raises(Exceeded):
+            access.limited(0.1, _leave_a_transaction_open)
+        with pytest.raises((InterfaceError, OperationalError)):
+            access.answers()
+    access.answers()
+    assert not connection.in_atomic_block

@@ -42,7 +42,7 @@ from service.tenancy.cursor import TenantCursor
 from service.tenancy.principal import Principal
 from service.tenancy.protection import tables
 from tests.factories.domain import make_execution, make_principal, make_spec
-from tests.factories.furnished import AGENT, SECRET, STUDY, Furnished, as_owner, furnish, register_agent
+from tests.factories.furnished import AGENT, LIVE, SECRET, STUDY, Furnished, as_owner, furnish, register_agent
 from tests.factories.grpc_service import spec
 from tests.factories.patience import PATIENCE
 
@@ -56,10 +56,13 @@ OWN = {
     *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
     "ListAuditEntries",
     *("getStudyFacets", "listMethods", "planStudy", "askDryRun", "listComponents", "writeComponent", "checkComponent"),
-    "checkStudyName",
+    "getGallery",
+    "readBatchScript",
+    *("checkStudyName", "getSampleData", "createSampleData", "deleteSampleData"),
     *("listNotices", "readNotices", "listChannels", "createChannel"),
     *("Match", "ReportJobs", "ListRecords", "ListJobs", "GetSettings", "UpdateSettings"),
     *("matchJob", "listRecords", "listJobs", "getMatchingSettings", "updateMatchingSettings", "getMatchingQuality"),
+    *("getMatchingApproval", "updateMatchingApproval", "GetApproval", "UpdateApproval"),
 }
 # Says to each caller, without an end, that something of the caller's own tenant has changed: tests/api/test_events.py.
 ENDLESS = {"watchTenant"}
@@ -162,6 +165,10 @@ BODIES: dict[str, Any] = {
     "completeTrials": {"results": [{"trial": 1, "metrics": {"seconds": 1.0}}]},
     "failTrial": {"infeasible": False, "reason": "x"},
     "stopTrial": {},
+    "stopLive": {"reason": "strange"},
+    "approvePlan": {},
+    "declinePlan": {"reason": "strange"},
+    "replaceParams": {"params": {"x": 0.5, "n": 2}},
     "reportMeasurement": {"step": 2, "metrics": {"seconds": 1.0}},
     "signIn": {"token": "wrong"},
     "createTenant": {"slug": "mine"},
@@ -170,21 +177,26 @@ BODIES: dict[str, Any] = {
     "createEnrolment": {"minutes": 5},
     "revokeAccess": {"person": "tester"},
     "updateAgent": {"draining": True},
+    "orderComponent": {"component": "redis", "action": "install"},
     "planStudy": {"spec": make_spec()},
     "askDryRun": {"spec": make_spec(execution=make_execution())},
     "writeComponent": {"text": "name: strange\napplications: {main: {command: [own]}}\n"},
     "checkComponent": {"text": "name: c"},
+    "readBatchScript": {"text": "TILE=64"},
     "changeStudyNote": {"text": "strange"},
     "changeTrialNote": {"text": "strange", "tags": ["strange"], "attributes": {"strange": 1}},
     "readNotices": {"through": 1},
     "createChannel": {"medium": "webhook", "target": "https://strange.example/", "kinds": ["study.ended"]},
     "changeRecord": {"state": "WITHDRAWN"},
     "matchJob": {"job": {"user": "ada"}},
+    "updateMatchingApproval": {"required": False},
     "updateMatchingSettings": {"threshold": 0.5, "weights": {}, "night_from": 22, "night_until": 6},
     # What another tenant has called a study is free to whoever asks.
     "checkStudyName": {"name": STUDY},
 }
-QUERIES = {"compareStudies": f"?study={STUDY}"}
+# Operations about a live study.
+OF_LIVE = {"getLive", "stopLive", "approvePlan", "declinePlan", "getLiveResult"}
+QUERIES = {"getLiveBoard": f"?study={LIVE}", "compareStudies": f"?study={STUDY}", "getStudySettings": "?format=env"}
 
 
 def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
@@ -206,7 +218,8 @@ def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
             name = operation["operationId"]
             body = BODIES.get(name)
             assert (body is not None) == ("requestBody" in operation), f"{name} needs a body in BODIES"
-            yield name, method.upper(), path.format_map(values) + QUERIES.get(name, ""), body
+            own = {**values, "name": LIVE} if name in OF_LIVE else values
+            yield name, method.upper(), path.format_map(own) + QUERIES.get(name, ""), body
 
 
 def rest(victim: Furnished, fingerprint: Callable[..., str], caller: Callable[[], Client]) -> Trial:
@@ -324,16 +337,22 @@ def fields(method: Any, victim: Furnished) -> dict[str, Any]:
         "AddTrial": {"params": PARAMS, "state": tuning_pb2.TRIAL_STATE_COMPLETED},
         "CompleteTrials": {"results": [{"trial": 1, "metrics": {"seconds": 1.0}}]},
         "EnqueueTrials": {"params": PARAMS},
+        "ReplaceParams": {"params": PARAMS},
         "ReportMeasurement": {"measurement": MEASUREMENT},
         "ChangeNote": {"text": "strange", "set_attributes": PARAMS},
         "SuggestTrials": {"lease": LEASE},
         "RenewTrials": {"trials": [1], "lease": LEASE},
         "Register": {"name": "strange", "agent_id": "strange"},
         "Match": {"explain": True},
+        "Explore": {"record": victim.record, "submission": "0" * 32, "begin": True, "share": 0.1},
         "ListRecords": {"state": matching_pb2.RECORD_STATE_ACTIVE},
         "ChangeRecord": {"id": victim.record, "state": matching_pb2.RECORD_STATE_WITHDRAWN},
         "ListJobs": {"record": victim.record},
         "PutArtifact": {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()},
+        "GetLive": {"study": LIVE},
+        "DecidePlan": {"study": LIVE, "approve": True},
+        "StopLive": {"study": LIVE},
+        "ReportLive": {"instances": [tuning_pb2.LiveInstance(component="live", instance="one", state="idle")]},
     }
     if "name" in method.input_type.fields_by_name:
         given["name"] = STUDY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import psycopg
 import pytest
 from django.db import DataError, ProgrammingError, connection, transaction
 
+from service.embedded.postgres import OWNER, SERVICE
 from service.fleet.models import Agent
 from service.planning.create import create_study, delete_study
-from service.tenancy import access, audit, protection
+from service.tenancy import access, audit, limits, protection, tenants
 from service.tenancy.cursor import acting
 from service.tenancy.models import AuditEntry
-from service.tenancy.principal import Principal
+from service.tenancy.principal import Principal, Role
 from tests.factories.domain import make_principal, make_spec, study_name
+from tests.factories.furnished import as_owner as in_owners_place
 
 Execute = Callable[[str], list[Any]]
 
@@ -210,3 +213,65 @@ def test_a_role_that_no_policy_holds_for_is_a_fault(postgres_url: str, as_owner:
         assert any("owns the table" in fault for fault in fault_with("GRANT trimtab_owner TO trimtab_service"))
     finally:
         fault_with("REVOKE trimtab_owner FROM trimtab_service")
+
+
+def test_the_service_changes_only_what_it_needs_of_a_tenant(principal: Principal) -> None:
+    """The number and the slug name the tenant in rows and tokens."""
+    with connection.cursor() as cursor:
+        for column, value in (("slug", "'mine'"), ("id", "id + 1"), ("created_at", "now()")):
+            with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+                cursor.execute(f"UPDATE tenancy_tenant SET {column} = {value} WHERE id = {principal.tenant_id}")
+        with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+            cursor.execute("DELETE FROM tenancy_tenant")
+        cursor.execute("SELECT id FROM tenancy_tenant WHERE id = %s FOR NO KEY UPDATE", [principal.tenant_id])
+    operator = replace(principal, role=Role.OPERATOR)
+    slug = tenants.slug_of(principal.tenant_id)
+    changed = tenants.change(operator, slug, name="N", disabled=True, limits_=dict.fromkeys(limits.NAMES, 7))
+    assert (changed.name, changed.disabled_at is None, changed.studies) == ("N", False, 7)
+    tenants.serve(principal.tenant_id)
+    tenants.create(operator, f"{slug}-2")
+
+
+def test_wider_rights_of_an_earlier_version_are_narrowed(as_owner: Execute) -> None:
+    as_owner("GRANT UPDATE ON tenancy_tenant TO trimtab_service")
+    as_owner("GRANT UPDATE (slug) ON tenancy_tenant TO trimtab_service")
+    with in_owners_place():
+        protection.protect()
+    granted = as_owner(
+        "SELECT has_table_privilege('trimtab_service', 'tenancy_tenant', 'UPDATE'),"
+        " has_column_privilege('trimtab_service', 'tenancy_tenant', 'slug', 'UPDATE'),"
+        " has_column_privilege('trimtab_service', 'tenancy_tenant', 'served_at', 'UPDATE')"
+    )
+    assert granted == [(False, False, True)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "lo_create(0)",
+        "lo_creat(-1)",
+        "lo_from_bytea(0, 'x')",
+        "lo_put(1, 0, 'x')",
+        "lo_open(1, 131072)",
+        "lo_unlink(1)",
+    ],
+)
+def test_the_service_may_store_no_large_object(db: None, call: str) -> None:
+    """No policy separates those of tenants."""
+    assert protection.large_objects() == []
+    with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied for function lo_"):
+        cursor.execute(f"SELECT {call}")
+
+
+def test_a_password_of_the_service_s_role_locks_nobody_out(postgres_url: str, transactional_db: None) -> None:
+    """PostgreSQL lets each role change its own, so the embedded server asks for none, and only its user gets in."""
+    name = connection.settings_dict["NAME"]
+    with psycopg.connect(postgres_url, dbname=name, user=SERVICE, autocommit=True) as service:
+        service.execute(f"ALTER ROLE {SERVICE} PASSWORD 'another'")
+        try:
+            assert service.execute("SHOW listen_addresses").fetchone() == ("",)
+            assert service.execute("SHOW unix_socket_permissions").fetchone() == ("0777",)
+            for user in (SERVICE, OWNER):
+                psycopg.connect(postgres_url, dbname=name, user=user).close()
+        finally:
+            service.execute(f"ALTER ROLE {SERVICE} PASSWORD NULL")

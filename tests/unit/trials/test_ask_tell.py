@@ -423,9 +423,9 @@ def test_paged_changes_list_every_trial_once_in_its_latest_state(principal: Prin
 
 def test_values_come_back_as_they_were_written(principal: Principal, study: str) -> None:
     (trial,) = ask(principal, study)
-    for value in (1e22, 5e-324, -0.0, 0.1 + 0.2, 1.7976931348623157e308):
+    for value in (1e22, 5e-324, -0.0, 0.1 + 0.2, -1e100):
         report_measurement(principal, study, 1, step=int(abs(hash(value)) % 1000), metrics={"seconds": value})
     kept = [one.metrics["seconds"] for one in selectors.get_trial(principal, study, 1).measurements]
-    assert sorted(map(repr, kept)) == sorted(map(repr, (1e22, 5e-324, -0.0, 0.1 + 0.2, 1.7976931348623157e308)))
+    assert sorted(map(repr, kept)) == sorted(map(repr, (1e22, 5e-324, -0.0, 0.1 + 0.2, -1e100)))
     assert access.rows(Study, principal).get(name=study).spec["space"]["parameters"][0]["max"] == 1.0
     assert trial.params == selectors.get_trial(principal, study, 1).trial.params

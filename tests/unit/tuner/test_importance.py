@@ -52,6 +52,18 @@ def found() -> ObjectiveInsight:
     return objective
 
 
+def test_penalties_explain_nothing() -> None:
+    """The size of a penalty is no effect: what the other values say about the parameters stays."""
+
+    def penalised(configuration: Configuration) -> dict[str, float]:
+        return {"seconds": 1e9} if float(configuration["rate"]) > 700 else seconds(configuration)
+
+    (objective,) = insight(ONE, measured(penalised, 400)).objectives
+    by_name = {effect.parameter: effect for effect in objective.effects}
+    assert by_name["x"].importance + by_name["flag"].importance > 0.7
+    assert max(by_name["x"].average.mean) < 20
+
+
 def test_importance_is_the_share_of_the_variance(found: ObjectiveInsight) -> None:
     by_name = {effect.parameter: effect for effect in found.effects}
     assert {effect.parameter for effect in found.effects[:2]} == {"x", "flag"}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from service.core import estimates
+from service.core.interference import Interference
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, FloatParameter, IntParameter, Space
@@ -79,4 +80,28 @@ def test_members_that_break_an_outcome_constraint_have_no_gain(
     for one in verdict.members:
         assert one.is_known == (one.params["n"] not in broken)
         assert one.broken == (0 if one.is_known else one.runs)
+    assert verdict.conditions == ()
+    assert stored_verdict(verdict.to_json(), dict) == verdict
+
+
+def test_the_verdict_on_a_pareto_set_says_which_rounds_other_processes_disturbed() -> None:
+    problem = Problem.build(
+        Space.build([IntParameter("n", 0, 1, default=0)]), [Objective("a", "minimize"), Objective("b", "minimize")]
+    )
+    policy = FinalCheck()
+    tuner = Tuner(problem, Method(algorithm="random", final_check=policy))
+    random = np.random.default_rng(0)
+    busy = Interference(wait=0.3, share=0.5)
+    while found := tuner.check([{"n": 1}], 1):
+        scale = 1.5 * (1 if found[0]["n"] else 2)
+        metrics = dict(zip(("a", "b"), (scale + random.normal(0, 0.01, 2)).tolist(), strict=True))
+        number = len(tuner.finished) + 1
+        trial = TrialRecord(number, found[0], TrialState.COMPLETED, metrics, origin="check", interference=busy)
+        tuner.update([trial])
+    verdict = tuner.checked_members([{"n": 1}], policy)
+    assert verdict.leading is not None
+    assert verdict.leading.rounds == verdict.leading.disturbed > 0
+    [condition] = verdict.conditions
+    assert condition.code == "load"
+    assert condition.values["share"] == pytest.approx(0.5)
     assert stored_verdict(verdict.to_json(), dict) == verdict

@@ -104,7 +104,8 @@ def test_an_operation_of_which_three_workers_die_fails(
         losses.recover()
     failed = row(asked)
     assert (failed.state, failed.error_code, failed.losses) == ("FAILED", "worker_lost", 3)
-    assert failed.error_message.startswith("3 workers died while they computed it, the last was ")
+    last = f"The last, {presence.name()}, died."
+    assert failed.error_message.startswith(f"3 workers were lost while they computed it. {last} ")
     assert "memory" in failed.error_message
 
 

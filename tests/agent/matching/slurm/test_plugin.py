@@ -1,6 +1,8 @@
 """The plug-in for sbatch, srun and salloc on a real Slurm."""
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,10 @@ import pytest
 from tests.agent.far_side import FarSide
 from tests.agent.matching.conftest import POLICY, Matching
 from tests.agent.matching.slurm.cluster import SOURCES, Cluster, settings
-from tests.factories.patience import wait_for
+from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent._gen import matching_pb2
+from trimtab_agent.matching import client, protocol
+from trimtab_agent.messages import of_value
 
 
 def test_sbatch_gets_settings_comment_and_report(cluster: Cluster, matching: Matching, out: Path) -> None:
@@ -207,3 +211,66 @@ def test_a_site_s_own_script(cluster: Cluster, matching: Matching, out: Path) ->
         assert matching.reported()[0].job_id == job
     finally:
         shutil.copy(cluster.folder / "installed" / "cli_filter.lua", script)
+
+
+def test_a_user_says_no_run_time_of_a_job(cluster: Cluster, matching: Matching, out: Path) -> None:
+    """The answer of a submission is not a job: what its user says about it counts for nothing."""
+    matching.start()
+    for number in range(8):
+        answer = matching.ask(name=f"job-{number}")
+        for verb, more in ((protocol.SUBMITTED, {"job_id": "99999999"}), (protocol.ENDED, {"status": "0"})):
+            said = {"submission": answer["submission"], "seconds": "100", **more}
+            client.talk(str(matching.socket), verb, said.items(), 30)
+    job, _ = cluster.sbatch(out)
+    # The job that exists is reported, after the agent has looked at the others.
+    assert [(one.job_id, one.confirmed) for one in matching.reported()] == [(job, True)]
+    assert matching.reported()[0].seconds < 100
+
+
+ANOTHER_USER = """
+import socket, sys
+def talk(*lines):
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(sys.argv[1])
+    link.sendall(("\\n".join(lines) + "\\nend\\n").encode())
+    return link.makefile().read()
+answer = talk("trimtab-match 1 ask", "kind sbatch", "name job", "program job.sh", "arg sbatch")
+submission = answer.partition("submission ")[2].split()[0]
+talk("trimtab-match 1 submitted", "submission " + submission, "job_id " + sys.argv[2])
+"""
+
+
+def test_a_user_names_no_job_of_another_user(cluster: Cluster, matching: Matching, out: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can start a process of another user")
+    matching.start()
+    for folder in (cluster.socket.parent, *cluster.socket.parent.parents):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    job, _ = cluster.sbatch(out, "--begin=now+3")
+    argv = ["/usr/bin/python3", "-c", ANOTHER_USER, str(cluster.socket), job]
+    subprocess.run(argv, check=True, user="nobody", group="nogroup", extra_groups=[], timeout=PATIENCE)
+    (report,) = matching.reported()
+    assert (report.job_id, report.job.user, report.confirmed) == (job, "root", True)
+    wait_for(lambda: "does not belong to the submission that names it" in matching.agent.log)
+    assert f"job_id={job} user=nobody" in matching.agent.log
+    assert len(matching.far_side.reports) == 1
+
+
+def test_a_pair_of_jobs_of_a_live_study(cluster: Cluster, matching: Matching, out: Path) -> None:
+    """A job gets the candidate, one whose owner allows proven settings only does not, and both are reported."""
+    matching.start(POLICY.replace("control_share: 0", "control_share: 0\n  explore: 0.1"))
+    for _ in range(9):
+        matching.ask()
+    values = {"threads": of_value(4), "mode": of_value("fast")}
+    place = matching_pb2.ExploreResponse(study="nightly", trial=7, candidate=True, params=values)
+    matching.far_side.places[:] = [place]
+    cluster.sbatch(out, "--time=10", TRIMTAB_MATCH="proven")
+    assert settings(out)["SOLVER_THREADS"] == "8"
+    assert matching.far_side.explored == []
+    job, said = cluster.sbatch(tried := out.with_name("tried"), "--time=10")
+    assert settings(tried)["SOLVER_THREADS"] == "4"
+    assert cluster.comment(job) == "trimtab:rec1:0.93:nightly/7"
+    assert "trial 7 of live study 'nightly' tries other settings; TRIMTAB_MATCH=proven prevents this" in said
+    assert [one.limit_seconds for one in matching.far_side.explored] == [600]
+    ends = {one.job_id: one.considered[0].decision for one in matching.reported(2)}
+    assert ends[job] == matching_pb2.DECISION_EXPLORED

@@ -141,6 +141,14 @@ def test_the_machine_counts_context_switches_of_all_processes() -> None:
     assert measure.machine_switches() - before >= after.ru_nvcsw - own.ru_nvcsw >= 50
 
 
+def test_the_clock_of_a_process_is_finer_than_a_tick_of_the_system() -> None:
+    clock = measure.processor_clock(os.getpid())
+    before = time.process_time_ns()
+    found = time.clock_gettime_ns(clock)
+    assert before <= found <= time.process_time_ns()
+    assert time.clock_getres(clock) <= 1e-6
+
+
 def test_a_summary_has_the_geometric_means_and_each_page() -> None:
     assert measure.summary({"a": {"x": 2.0}}) == {"x": 2.0}
     found = {"a": {"x": 2.0, "y": 0.0}, "b": {"x": 8.0, "y": 1.0}}

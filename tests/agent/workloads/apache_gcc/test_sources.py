@@ -10,9 +10,9 @@ import pytest
 
 from tests.agent.workloads.apache_gcc.httpd import LEVELS, WORKLOAD, copy
 from tests.agent.workloads.shared import module_of, run
-from trimtab_agent.components.arguments import effective_values, render
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
+from trimtab_components.arguments import effective_values, render
 from trimtab_components.schema import Choices, Component
 
 prepare = module_of(WORKLOAD, "prepare")

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -11,10 +12,12 @@ from service.core.parameters import OrdinalParameter
 from service.core.space import Space
 from tests.agent.conftest import processes_of
 from tests.agent.workloads.burst_buffer.place import SMALL, WORKLOAD, Place
-from tests.agent.workloads.shared import MIB, metrics_in, run, try_trial
+from tests.agent.workloads.shared import MIB, metrics_in, module_of, run, try_trial
 from tests.factories.service import lack, require_program
 from tests.factories.slurm import Slurm
 from tests.marks import slow_cases
+
+bandwidth = module_of(WORKLOAD, "bandwidth")
 
 
 @pytest.mark.parametrize("how", [[], ["-S"], ["-e", "-S"]])
@@ -69,7 +72,27 @@ def test_trials(small: Path, state: Path, application: str, programs_start: None
     assert metrics["drain_seconds"] > 0
     assert metrics["threads"] == 2 + 10 + 10 + 3
     assert metrics["cpu_seconds"] > 0
+    # The application also starts, computes and ends.
+    assert 0 < metrics["io_seconds"] <= metrics["seconds"]
+    assert metrics["mib_per_second"] > 0
     assert processes_of(state) == []
+
+
+def test_the_bandwidth_is_that_of_the_last_job_of_fio_and_of_all_hosts() -> None:
+    fields = ["3", "fio-3.33", "sbb-2", "1", "0", *["0"] * 66]
+    fields[5], fields[8], fields[46], fields[49] = "3072", "2000", "1024", "1500"
+    run = SimpleNamespace(stdout=f"3;fio-3.33;before;{';9' * 60}\n{';'.join(fields)}\n")
+    assert (bandwidth.mib_per_second(run), bandwidth.io_seconds(run)) == (2.0, 2.0)
+    fields[4] = "5"
+    with pytest.raises(ValueError, match="fio reports the error 5"):
+        bandwidth.mib_per_second(SimpleNamespace(stdout=";".join(fields)))
+    hosts = [
+        {"seconds": 9.0, "write_seconds": seconds, "restart_seconds": 1.0, "bytes": 8 * MIB} for seconds in (2.0, 4.0)
+    ]
+    run = SimpleNamespace(stdout="\n".join(map(json.dumps, hosts)))
+    assert (bandwidth.mib_per_second(run), bandwidth.io_seconds(run)) == (6.0, 5.0)
+    with pytest.raises(ValueError, match="neither that of fio"):
+        bandwidth.io_seconds(SimpleNamespace(stdout="hello"))
 
 
 def test_a_trial_with_a_data_node_and_two_client_hosts(place: Place, small: Path, state: Path) -> None:

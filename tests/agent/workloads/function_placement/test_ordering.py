@@ -1,6 +1,7 @@
 """Tests of the algorithms that order functions, and of the locality of their layouts."""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -100,6 +101,11 @@ def test_figures_of_a_layout() -> None:
     assert figures["calls_2m"] == 75
     assert figures["call_distance"] == (3 * 50 + (3 << 20) - 4100) / 4
     assert figures["hot_pages"] == 3  # B is on two pages, C on another one; A has no samples
+
+
+def test_a_graph_is_the_same_after_a_file() -> None:
+    graph = graphs.CallGraph({"A": 10, "B": 20}, {"A": 1.0, "B": 2.0}, {("A", "B"): 3.0})
+    assert graphs.CallGraph.from_json(json.loads(json.dumps(graph.to_json()))) == graph
 
 
 def test_samples_become_a_call_graph() -> None:

@@ -1,12 +1,14 @@
 """Tests with a small program: linked in an order, profiled by perf, moved onto huge pages, and placed by BOLT."""
 
+import contextlib
 import ctypes
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from tests.factories.service import require_program
 
 WORKLOAD = WORKLOADS / "function-placement"
 linking, graphs, gprof, peers = (module_of(WORKLOAD, name) for name in ("linking", "graph", "gprof", "peers"))
-sampling = module_of(WORKLOAD, "sampling")
+sampling, counters, heldout = (module_of(WORKLOAD, name) for name in ("sampling", "counters", "heldout"))
 FUNCTIONS = [f"step_{number}" for number in range(12)]
 PR_SET_THP_DISABLE = 41
 # `hot` calls `inner` for as long as standard input is open; step_N are there to be ordered
@@ -102,6 +104,29 @@ def test_an_order_that_was_not_kept_is_an_error(link: Callable[..., Any]) -> Non
         linking.verified(["step_1", "step_0"], linked.symbols)
 
 
+def test_counters_of_a_process(programs_start: None) -> None:
+    """Events of the system stand for the processor's, which most virtual machines do not have."""
+    require_program("perf", "linux-perf")
+    with subprocess.Popen(
+        ["sh", "-c", "read go; for i in 1 2 3; do /bin/true; done"], stdin=subprocess.PIPE
+    ) as process:
+        with counters.counting(["page-faults", "no-such-event"], [process.pid]) as counted:
+            pass
+        assert counted == {}
+        with counters.counting(["page-faults"], [process.pid]) as counted:
+            process.communicate(b"go\n")
+    assert counted.keys() == {"page-faults"}
+
+
+def test_figures_of_counters() -> None:
+    report = (
+        "2000,,instructions:u,1,100.00,,\n1000,,cycles:u,1,100.00,,\n40,,iTLB-load-misses:u,1,100.00,,\n"
+        "<not supported>,,L1-icache-load-misses:u,0,100.00,,\n"
+    )
+    assert counters.figures(counters.counts_of(report)) == {"ipc": 2.0, "itlb_misses": 20.0}
+    assert counters.figures({}) == {}
+
+
 def test_perf_sees_who_calls_whom(link: Callable[..., Any], tmp_path: Path) -> None:
     require_program("perf", "linux-perf")
     linked = link()
@@ -126,6 +151,38 @@ def test_perf_sees_who_calls_whom(link: Callable[..., Any], tmp_path: Path) -> N
     gprof.write_profile(stacks, *linked.symbols.range_of(linked.symbols.address), 1000, profile)
     order = gprof.function_order(linked.program, profile)
     assert order.index("inner") < order.index("step_0")
+
+
+def test_layouts_are_judged_by_a_profile_that_makes_none(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_program("perf", "linux-perf")
+
+    @contextlib.contextmanager
+    def start(program: Path, *_: object) -> Iterator[SimpleNamespace]:
+        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield SimpleNamespace(process=process)
+            process.stdin.close()
+
+    def send(server: SimpleNamespace, *_: object) -> None:
+        usage = Path(f"/proc/{server.process.pid}/stat")
+        used = ticks(usage)
+        while ticks(usage) - used < 10:  # of processor time
+            pass
+
+    targets_globals = heldout.Target.place.fget.__globals__
+    monkeypatch.setitem(targets_globals, "SOURCE", source.parent)
+    target = heldout.Target(source.name, "program", start, send, 1)
+    with pytest.raises(heldout.MachineError, match=f"no held-out profile of {source.name}: run python3"):
+        heldout.read(target)
+    monkeypatch.setattr(heldout, "FILE", "heldout-test.json")
+    recorded = heldout.record(target)
+    assert heldout.read(target) == recorded
+    assert recorded.arcs["hot", "inner"] > 0
+    assert recorded.size["inner"] > 0
 
 
 def ticks(stat: Path) -> int:

@@ -16,9 +16,9 @@ from tests.agent.conftest import processes_of
 from tests.agent.workloads.openmpi_collectives.mpi import COLLECTIVES, WORKLOAD, mpirun
 from tests.agent.workloads.shared import metrics_in, module_of, try_trial
 from tests.marks import slow_cases
-from trimtab_agent.components.arguments import effective_values, render
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
+from trimtab_components.arguments import effective_values, render
 from trimtab_components.schema import Choices, Component
 
 latencies = module_of(WORKLOAD, "latencies")

@@ -42,6 +42,8 @@ def test_trials(mounts: None, small: Path, state: Path, application: str) -> Non
     )
     assert "outcome: completed" in printed
     assert metrics_in(printed)["seconds"] > 0
+    # At least 60 reads of 4 KiB.
+    assert metrics_in(printed)["mib_per_second"] * metrics_in(printed)["seconds"] > 59 * 4 / 1024
     assert metrics_in(printed)["prefetched_bytes"] < 8 * MIB
     literal = [word for name, value in LITERAL.items() for word in ("--set", f"{name}={value}")]
     printed = try_trial(small, state, application, *literal)

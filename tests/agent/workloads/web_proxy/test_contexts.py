@@ -44,7 +44,7 @@ def test_the_best_of_the_search_is_compared() -> None:
 
 
 @pytest.mark.slow("a script of measurements, which takes minutes")
-def test_a_comparison(small: Path, tmp_path: Path) -> None:
+def test_a_comparison(small: Path, tmp_path: Path, programs_start: None) -> None:
     words = [small / "context.yml", table(tmp_path), "--grid-rounds", "1", "--turns", "2", "--seconds", "0.05"]
     answer = run_script(small, "contexts", *words, "--warm-up", "0.02", "--folder", tmp_path / "measured")
     assert answer.returncode == 0, answer.stderr

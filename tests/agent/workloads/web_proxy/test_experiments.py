@@ -26,7 +26,7 @@ def test_the_table(small: Path, tmp_path: Path, programs_start: None) -> None:
 
 
 @pytest.mark.slow("a script of measurements, which takes minutes")
-def test_everything(small: Path, tmp_path: Path) -> None:
+def test_everything(small: Path, tmp_path: Path, programs_start: None) -> None:
     answer = run_script(small, "experiments", "--rounds", "2", *SHORT, "--folder", tmp_path)
     assert answer.returncode == 0, answer.stderr
     orders = (tmp_path / "orders.md").read_text()

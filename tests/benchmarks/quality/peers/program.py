@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from tests.benchmarks.uv import uv
 
 _FOLDER = Path(__file__).parent
 
@@ -18,7 +19,7 @@ class Program:
 
     def __init__(self, name: str) -> None:
         # The program names its packages, for which uv makes an environment.
-        command = [_uv(), "run", "--quiet", "--script", str(_FOLDER / f"{name}.py")]
+        command = [uv(), "run", "--quiet", "--script", str(_FOLDER / f"{name}.py")]
         # Matrices are small, so further threads would mostly wait, and searches run at the same time.
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
@@ -53,11 +54,3 @@ class Program:
 def _pipe(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None
     return pipe
-
-
-def _uv() -> str:
-    own = Path(".cache/uv/bin/uv")
-    found = shutil.which("uv") or (str(own) if own.exists() else None)
-    if found is None:
-        raise RuntimeError("The program needs uv, which makes an environment for it.")
-    return found

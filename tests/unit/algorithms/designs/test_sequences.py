@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, qmc
+from scipy.stats import chisquare, kstest, qmc
 
 from service.algorithms import registry
 from service.algorithms.base import Algorithm
@@ -100,10 +100,40 @@ def test_rare_feasible_points_of_a_finite_space_are_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
-def test_equality_over_a_continuum_is_said_to_be_unsatisfiable(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"x0 \+ x1 == 1") as caught:
-        algorithm(name, [*CUBE], "x0 + x1 == 1").suggest(1, cursor=0)
-    assert caught.value.code == "no_feasible_configuration"
+def test_an_equation_of_continua_is_kept(name: str) -> None:
+    found = algorithm(name, [*CUBE], "x0 + x1 == 1").suggest(20, cursor=0).configurations
+    assert all(float(one["x0"]) + float(one["x1"]) == 1.0 for one in found)
+    assert len({one["x0"] for one in found}) == 20
+
+
+@pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
+def test_a_hidden_region_needs_a_feasible_default(name: str) -> None:
+    hidden = "(x0 - 0.3) ** 2 + (x1 - 0.6) ** 2 == 0"
+    with pytest.raises(InvalidInput, match=r"none was found in \d+ tries") as caught:
+        algorithm(name, [*CUBE], hidden).suggest(1, cursor=0)
+    assert caught.value.code == "no_feasible_configuration_found"
+    pair = [FloatParameter("x0", 0, 1, default=0.3), FloatParameter("x1", 0, 1, default=0.6)]
+    assert algorithm(name, [*pair], hidden).suggest(1, cursor=0).configurations == ({"x0": 0.3, "x1": 0.6},)
+
+
+def test_random_draws_of_few_feasible_configurations_are_uniform() -> None:
+    counts: dict[str, int] = {}
+    for seed in range(400):
+        made = algorithm("random", [IntParameter(key, 1, 64) for key in "ab"], "a * b == 64", seed=seed)
+        for one in made.suggest(2, cursor=0).configurations:
+            counts[repr(one)] = counts.get(repr(one), 0) + 1
+    assert len(counts) == 7
+    assert chisquare(list(counts.values())).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
+def test_with_noise_all_have_their_turn_before_one_is_repeated(name: str) -> None:
+    made = algorithm(
+        name, [IntParameter("LS", 1, 64), IntParameter("WPT", 1, 64)], "64 % LS == 0", "64 // LS % WPT == 0"
+    )
+    found = [repr(one) for one in made.suggest(56, cursor=0).configurations]
+    assert len(set(found[:28])) == len(set(found[28:])) == 28
+    assert found[:28] != found[28:]
 
 
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])

@@ -575,6 +575,36 @@ def test_a_lucky_run_does_not_make_a_configuration_acceptable() -> None:
     assert found.chances[0] < 0.3 < 0.7 < found.chances[1]
 
 
+def chances_of(limit: str, values: Callable[[Configuration], float], *asked: Configuration) -> Sequence[float]:
+    what = Problem.build(Space.build(SQUARE), [Objective("f0", "minimize")], outcome_constraints=[limit])
+    gp = algorithm(what)
+    points = [one.configuration for one in measured(30)]
+    gp.update([TrialRecord(n, one, COMPLETED, {"f0": bowl(one), "m": values(one)}, n) for n, one in enumerate(points)])
+    found = gp.predict(asked)
+    assert found is not None
+    return [1.0] * len(asked) if found.chances is None else list(found.chances)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("m <= 0", 0.0), ("m <= 900", 500.0), ("m >= 3", 3.0)])
+def test_a_metric_that_is_always_permitted_and_the_same_excludes_nothing(limit: str, value: float) -> None:
+    """Such as no errors where none are allowed."""
+    assert chances_of(limit, lambda one: value, {"x": 0.2, "y": 0.5}, {"x": 0.9, "y": 0.9}) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("limit", ["m <= 0", "m <= 2"])
+def test_runs_exactly_at_a_limit_keep_it(limit: str) -> None:
+    """Errors appear in a third of the space; at a limit of 2, some runs are below it."""
+    allowed = float(limit[-1])
+
+    def errors(one: Configuration) -> float:
+        x = number(one, "x")
+        return allowed + 4.0 if x > 0.66 else max(0.0, allowed - round(2 * number(one, "y"))) if x < 0.3 else allowed
+
+    kept, edge, broken = chances_of(limit, errors, {"x": 0.15, "y": 0.2}, {"x": 0.45, "y": 0.5}, {"x": 0.9, "y": 0.5})
+    assert min(kept, edge) > 0.7
+    assert broken < 0.3
+
+
 def test_where_nothing_is_acceptable_yet_it_is_sought() -> None:
     what = Problem.build(Space.build(SQUARE), [Objective("f0", "minimize")], outcome_constraints=["memory <= 0.1"])
     gp = algorithm(what)

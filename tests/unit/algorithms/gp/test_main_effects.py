@@ -46,6 +46,17 @@ def test_correlations_of_pairs_give_the_covariances() -> None:
     np.testing.assert_allclose(EFFECTS.correlations(left, right) @ VARIANCES, covariances(rows).ravel())
 
 
+def test_many_levels_have_the_covariances_of_few_points() -> None:
+    random = np.random.default_rng(1)
+    effects = Effects((1,), (0, 2), (2, 10_000))
+    rows = np.stack([random.integers(0, 2, 6), random.random(6), random.integers(0, 10_000, 6) / 9_999], 1)
+    points = rows[:4]
+    left, right = np.repeat(rows, 4, 0), np.tile(points, (6, 1))
+    known = effects.covariances_with(torch.from_numpy(points), torch.from_numpy(VARIANCES))
+    np.testing.assert_allclose(known(torch.from_numpy(rows)).ravel(), effects.correlations(left, right) @ VARIANCES)
+    assert len(effects._levels_of(torch.from_numpy(points)).codes) <= 2 + 4
+
+
 def test_drawn_effects_have_the_covariances() -> None:
     rows = np.array([[0.0, 0.1, 0.0], [1.0, 0.4, 0.5], [1.0, 0.9, 1.0]])
     features = EFFECTS.drawn(VARIANCES, 40_000, np.random.default_rng(1))(rows)

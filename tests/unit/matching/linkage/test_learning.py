@@ -6,6 +6,7 @@ import pytest
 
 from service.core.errors import InvalidInput
 from service.matching.linkage import learning
+from service.matching.linkage.job import Job
 from service.matching.linkage.learning import Labelled, Quality, learn, precision_recall
 from service.matching.linkage.score import USUAL, Weights
 from tests.factories.jobs import CLUSTER_NODES, Scenario
@@ -31,13 +32,18 @@ def test_learned_weights_match_better_than_the_usual_ones() -> None:
     assert min(held_out.precision, held_out.recall) > 0.95
 
 
+def plain(record: Labelled) -> Job:
+    assert isinstance(record.job, Job)
+    return record.job
+
+
 def test_the_same_records_give_the_same_weights() -> None:
     records = labelled(200)
     assert learn(records, CLUSTER_NODES) == learn(records, CLUSTER_NODES)
 
 
 def test_precision_and_recall_count_each_record_once() -> None:
-    job = labelled(1)[0].job
+    job = plain(labelled(1)[0])
     other = replace(job, user="somebody", name="xyz", nodes=CLUSTER_NODES)
     records = [
         *(Labelled(job, "a") for _ in range(2)),  # right with a score of 1
@@ -50,7 +56,7 @@ def test_precision_and_recall_count_each_record_once() -> None:
 
 
 def test_no_accepted_match_has_a_recall_of_0() -> None:
-    records = [Labelled(replace(record.job, user=str(place)), "a") for place, record in enumerate(labelled(3))]
+    records = [Labelled(replace(plain(record), user=str(place)), "a") for place, record in enumerate(labelled(3))]
     assert precision_recall(records, [1.0], CLUSTER_NODES) == [Quality(1.0, 1.0, 0.0)]
     assert precision_recall([], [0.5], CLUSTER_NODES) == [Quality(0.5, 1.0, 0.0)]
 

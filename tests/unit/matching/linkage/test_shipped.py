@@ -40,7 +40,7 @@ def submitted(study: dict[str, dict[str, str]], user: str) -> Job:
 
 
 def test_the_workloads_that_reach_jobs_have_one() -> None:
-    assert {name.split("/")[0] for name in SHIPPED} == {"burst-buffer", "small-read-optimizer"}
+    assert {name.split("/")[0] for name in SHIPPED} == {"burst-buffer", "compression", "small-read-optimizer"}
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -103,3 +103,13 @@ def test_options_have_the_share_of_equal_values(options: dict[str, list[str]], e
 def test_two_jobs_without_options_are_equal_in_them() -> None:
     known = OptionSets()
     assert known.similarities((), np.array([known.add(())])) == pytest.approx([1])
+
+
+def test_in_a_huge_index_a_word_is_compared_with_some_tokens_and_equal_to_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.matching.linkage.paths.MOST_COMPARED", 2)
+    known = paths("simulation", "other", "simulatiom", "bee")
+    similar = known.similarities(("simulatiom",), 4, np.arange(4))
+    assert similar == pytest.approx([jaro_winkler("simulation", "simulatiom"), 0, 1, 0])
+    # It is found again among what is remembered.
+    assert known.similarities(("simulatiom",), 4, np.arange(4)) == pytest.approx(similar)
+    assert known.similarities(("bees",), 4, np.array([3])) == pytest.approx([0])

@@ -10,6 +10,7 @@ import pytest
 
 from service.algorithms import registry
 from service.core.errors import InvalidInput
+from service.core.metrics import LARGEST
 from service.core.space import Configuration
 from service.results import analysis
 from service.tenancy import access
@@ -76,7 +77,7 @@ def test_outcome_constraints_require_their_metrics_and_limit_the_best_trials(pri
 @pytest.mark.parametrize("name", registry.names())
 def test_the_largest_numbers_can_be_told_with_every_algorithm(principal: Principal, name: str) -> None:
     study = create(principal, make_spec(algorithm={"name": name}, noisy=True, budget={"max_trials": 20}))
-    reported = itertools.cycle([1e308, -1e308, 1.0, 1e308])
+    reported = itertools.cycle([LARGEST, -LARGEST, 1.0, LARGEST])
     for _ in range(4):
         for trial in ask(principal, study, 2):
             tell(principal, study, trial, next(reported))

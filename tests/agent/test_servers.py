@@ -1,4 +1,4 @@
-"""The CPU time of servers: workers that come, go and are waited for, and whose it may be."""
+"""The use of servers: workers that come, go and are waited for, and whose it may be."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 
 from tests.factories.patience import wait_for
-from trimtab_agent.supervisor.server_time import NoServerError, Servers
+from trimtab_agent.supervisor.servers import NoServerError, Servers
 
 NAME = "trimtab-server"
 SERVER = f"""
@@ -45,6 +45,12 @@ for line in sys.stdin:
         thread = threading.Thread(target=spin)
         thread.start()
         thread.join()
+    elif line == "write\\n":
+        if os.fork() == 0:
+            with open(sys.argv[1], "wb") as file:
+                file.write(b"x" * 1_000_000)
+            os._exit(0)
+        os.wait()
     else:
         spin()
     print(flush=True)
@@ -54,9 +60,9 @@ for line in sys.stdin:
 class Server:
     """A server that does what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", SERVER, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         self._answer()
 
@@ -76,8 +82,8 @@ def _of(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 @pytest.fixture
-def server(programs_start: None) -> Iterator[Server]:
-    made = Server()
+def server(tmp_path: Path, programs_start: None) -> Iterator[Server]:
+    made = Server(tmp_path / "written")
     yield made
     os.killpg(made.process.pid, 9)
     made.process.communicate()
@@ -118,3 +124,13 @@ def test_only_servers_of_the_trials_user_count(server: Server) -> None:
         Servers([NAME], 12345).seconds(NAME)
     with pytest.raises(NoServerError, match="no process 'none' of any user"):
         Servers(["none"], 0).seconds("none")
+
+
+def test_bytes_that_a_worker_has_written_count_when_it_has_ended(server: Server) -> None:
+    server.do("write")
+    observed = Servers([NAME], os.geteuid())
+    assert observed.bytes_written(NAME) == 0
+    server.do("write")
+    if observed.bytes_written(NAME) == 0:
+        pytest.skip("the file system of temporary files counts no written bytes")
+    assert 1_000_000 <= observed.bytes_written(NAME) < 1_010_000
