@@ -34,7 +34,7 @@ test: setup programs ## Run the tests but the slow cases (15 minutes; ARGS="-k w
 	@exec $(BIN)/python -m tests.run --console $(ARGS)
 
 test-all: setup programs ## Run every test (ARGS="tests/sdk" for those of a folder)
-	@exec $(BIN)/python -m tests.run --console --all $(ARGS)
+	@exec $(BIN)/python -m tests.run --console --all --minutes=240 $(ARGS)
 
 test-touched: setup programs ## Run the slow cases of the parts that commits of the last 24 hours touch (tests/parts.py)
 	@exec $(BIN)/python -m tests.parts $(ARGS)

@@ -8,4 +8,9 @@ CREATE ROLE trimtab_owner LOGIN CREATEROLE PASSWORD :'owner';
 CREATE DATABASE trimtab OWNER trimtab_owner;
 CREATE ROLE keycloak LOGIN PASSWORD :'keycloak';
 CREATE DATABASE keycloak OWNER keycloak;
+\connect trimtab
+-- Large objects belong to no table, so no policy separates those of tenants.
+SELECT format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', oid::regprocedure) FROM pg_proc
+    WHERE pronamespace = 'pg_catalog'::regnamespace
+    AND (proname LIKE 'lo\_%' OR proname IN ('loread', 'lowrite')) \gexec
 SQL

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Set up a checkout: uv, locked dependencies, generated code, the built console, the documentation site. It is quick if
-# nothing has changed. Arguments are passed to sync.sh and `uv sync` (for example --group bench).
+# Set up a checkout: uv, locked dependencies, generated code, the built console, the documentation site. It is quick, and
+# says nothing, if nothing has changed. Arguments are passed to sync.sh and `uv sync` (for example --group bench).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -8,13 +8,13 @@ root=$PWD
 # The version that is installed if there is none.
 UV_VERSION=0.13.9
 
-say() { printf 'set-up: %s\n' "$*" >&2; }
-stop() { say "$*"; exit 1; }
+source deploy/checkout/steps.sh
 
 # Only one set-up may run at a time.
 mkdir -p .cache
 exec 9>.cache/setup.lock
 flock 9
+began_steps "$root/.cache/setup.log"
 
 find_python() {
     local name
@@ -74,9 +74,37 @@ python=$(find_python)
 uv=$(find_uv)
 
 # .venv keeps packages that are not asked for, such as another group's.
-UV=$uv deploy/checkout/sync.sh --inexact --python "$python" "$@"
+export UV=$uv
+title="checking the locked dependencies" usual=5
+if ! compgen -G ".venv/lib/python3*/site-packages/torch/version.py" >/dev/null; then
+    title="installing the locked dependencies into .venv, about 1.0 GB to download, mostly PyTorch" usual=300
+    [[ " $* " != *" --no-default-groups "* ]] || title=${title/1.0 GB/0.7 GB}
+fi
+step "$title" "$usual" deploy/checkout/sync.sh --inexact --python "$python" "$@" || exit 1
 
-.venv/bin/python proto/generate.py
+step "generating the code of the protocol" 10 .venv/bin/python proto/generate.py || exit 1
+
+# What the console is made of: its own files but tests, and the interface of the service (the OpenAPI schema).
+console_sources() {
+    find web -path web/node_modules -prune -o -path web/dist -prune -o -name _gen -prune -o -name en.po -prune -o \
+        -name '*.test.ts' -prune -o -name '*.test.tsx' -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cat
+    cat .cache/console-schema.json
+}
+
+# Write the schema again if the code that it is made of has changed, which takes a few seconds.
+console_schema() {
+    local code
+    code=$(find service agents/trimtab_components -name '*.py' -not -path '*/_gen/*' -print0 | LC_ALL=C sort -z | xargs -0 cat | sha256sum)
+    [ -s .cache/console-schema.json ] && [ "$code" = "$(cat .cache/console-schema-of 2>/dev/null)" ] && return
+    step "reading the interface of the service" 6 env DJANGO_SETTINGS_MODULE=service.config.settings.test \
+        .venv/bin/python -m service.manage spectacular --format openapi-json \
+        --file .cache/console-schema.json || return 1
+    echo "$code" >.cache/console-schema-of
+}
+
+# The tools that the build prints with know nothing of the step, so that they print no bars and no colours.
+build_in_web() { cd web && PYTHON="$root/.venv/bin/python" npm run --silent build; }
+install_in_web() { cd web && npm ci --no-audit --no-fund --loglevel=error; }
 
 build_console() {
     [ -f web/package.json ] || return 0
@@ -92,20 +120,13 @@ build_console() {
     local installed built
     installed=$(cat web/package-lock.json web/package.json | sha256sum)
     if [ "$installed" != "$(cat web/node_modules/.installed-from 2>/dev/null)" ]; then
-        say "installing the console's packages, which takes a minute"
-        (cd web && npm ci --no-audit --no-fund --loglevel=error) >&2 || return 1
+        step "installing the console's packages" 60 install_in_web || return 1
         echo "$installed" >web/node_modules/.installed-from
     fi
-    built=$({
-        find web -path web/node_modules -prune -o -path web/dist -prune -o -name _gen -prune -o -name en.po -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cat
-        find service/api service/core -name '*.py' -print0 | LC_ALL=C sort -z | xargs -0 cat
-    } | sha256sum)
+    console_schema || return 1
+    built=$(console_sources | sha256sum)
     if [ "$built" != "$(cat web/dist/.built-from 2>/dev/null)" ]; then
-        say "building the console, which takes one to three minutes"
-        (cd web && PYTHON="$root/.venv/bin/python" npm run --silent build) >.cache/console-build.log 2>&1 || {
-            cat .cache/console-build.log >&2
-            return 1
-        }
+        step "building the console" 100 build_in_web || return 1
         echo "$built" >web/dist/.built-from
     fi
 }
@@ -119,8 +140,7 @@ fi
 # not stop the work on something else; in continuous integration it does.
 if ! compgen -G ".venv/lib/python3*/site-packages/furo" >/dev/null; then
     [ -d docs/_site ] || say "the documentation is not built, since its tools are not installed; \`make docs\` builds it"
-elif ! .venv/bin/python -m docs._ext.build --changed >.cache/docs-build.log 2>&1; then
-    cat .cache/docs-build.log >&2
+elif ! step "building the documentation" 30 .venv/bin/python -m docs._ext.build --changed; then
     [ "${CI:-}" = true ] && stop "the documentation could not be built"
     say "the documentation could not be built (see above); everything else works"
 fi

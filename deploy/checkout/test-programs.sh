@@ -12,10 +12,14 @@ declare -A packages=(
     [pgbouncer]=pgbouncer [promtool]=prometheus [prometheus]=prometheus [caddy]=caddy [docker-compose]=docker-compose
     [ip]=iproute2 [nft]=nftables [make]=make [ab]=apache2-utils [fio]=fio [hyperfine]=hyperfine [wrk]=wrk [valgrind]=valgrind [pcre2-config]=libpcre2-dev
     [perf]=linux-perf [ld.gold]=binutils [ld.lld]=lld [apxs]=apache2-dev [siege]=siege [man2html]=man2html-base
+    [tesseract]=tesseract-ocr [javac]=openjdk-17-jdk-headless
+    [sysbench]=sysbench [db_bench]=rocksdb-tools [memcached]=memcached [zstd]=zstd [ruby]=ruby
 )
 missing=()
 # packages without a program
 [ -e /usr/sbin/apache2 ] || missing+=(apache2-bin)
+[ -e /usr/sbin/nginx ] || missing+=(nginx-light)
+[ -e /usr/sbin/mariadbd ] || missing+=(mariadb-server)
 [ -e /usr/include/expat.h ] || missing+=(libexpat1-dev)
 [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
 [ -e /usr/include/benchmark/benchmark.h ] || missing+=(libbenchmark-dev)
@@ -43,6 +47,7 @@ options=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
 "${as_root[@]}" apt-get "${options[@]}" update -qq || say "apt-get update failed; trying with the old lists"
 for package in "${missing[@]}"; do
     # One by one: Ubuntu has no package with Chromium, and the others must not fail because of it.
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y -qq --no-install-recommends "$package" >/dev/null ||
+    # RUNLEVEL=1: the servers that a package brings do not start.
+    "${as_root[@]}" env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y -qq --no-install-recommends "$package" >/dev/null ||
         say "$package could not be installed; tests that need it are skipped"
 done

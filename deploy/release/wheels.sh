@@ -18,4 +18,5 @@ rm -f "$target"/trimtab*.whl
 for package in trimtab trimtab-components trimtab-agent trimtab-service; do
     "$uv" build --quiet --wheel --package "$package" --out-dir "$target"
 done
+.venv/bin/twine check --strict "$target"/trimtab*.whl >&2
 say "$(cd "$target" && ls -s --block-size=KiB trimtab*.whl | tr '\n' ' ')"

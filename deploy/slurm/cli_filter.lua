@@ -1,6 +1,7 @@
 -- Asks Trimtab's agent on this host for the proven settings of an application that a job resembles, before sbatch, srun
 -- or salloc submits the job. The values that the user has set win, and no submission fails because of this script: if
--- anything is wrong, the job goes unchanged. TRIMTAB_MATCH=off in the environment skips it.
+-- anything is wrong, the job goes unchanged. TRIMTAB_MATCH=off in the environment skips it, and TRIMTAB_MATCH=proven
+-- allows proven settings only, no candidates of live studies.
 --
 -- install.sh puts this file in place. See README.md.
 
@@ -118,6 +119,8 @@ local function question(options, kind, argv)
       {"cluster", tostring(slurm.CLUSTER_NAME or "")},
       {"partition", option(options, "partition") or ""},
       {"export", option(options, "export") or ""},
+      {"time", option(options, "time") or ""},
+      {"settings", os.getenv("TRIMTAB_MATCH") or ""},
       {"arg", kind},
    }
    for _, word in ipairs(argv) do
