@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -79,6 +80,11 @@ class _TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]  # it has n
         for other in self.nodes:
             self._reschedule(other)
         return crashed
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give a process one more unit. If it has died, remove_node gives the unit to another when its death is known."""
+        with suppress(OSError):
+            super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         """Give a process more if it needs more. It begins a test only when it also has the next one."""

@@ -55,6 +55,34 @@ def test_ends_its_process():
 def test_after():
     pass
 """
+# The distributor learns that the second process has ended when it has given it more tests.
+LEARNS_LATE = """
+import os
+import threading
+
+import psutil
+from xdist.workermanage import Marker, WorkerController
+
+receive, send = WorkerController.process_from_remote, WorkerController.sendcommand
+is_given = threading.Event()
+
+def receive_late(self, event):
+    if event is Marker.END:
+        is_given.wait()
+    receive(self, event)
+
+def give(self, name, **arguments):
+    if any(one.status() == psutil.STATUS_ZOMBIE for one in psutil.Process().children()):
+        is_given.set()
+    send(self, name, **arguments)
+
+def pytest_runtest_logfinish(nodeid):
+    if "PYTEST_XDIST_WORKER" not in os.environ and nodeid.endswith("test_before"):
+        while not any(one.status() == psutil.STATUS_ZOMBIE for one in psutil.Process().children()):
+            pass
+
+WorkerController.process_from_remote, WorkerController.sendcommand = receive_late, give
+"""
 HANGS = """
 import signal, threading
 from tests import run
@@ -132,6 +160,12 @@ def test_a_test_that_ends_its_process_fails_and_the_others_run(
 ) -> None:
     code, lines = run(tmp_path, PASSES, *[ENDS_ITS_PROCESS] * count, PASSES)
     assert (code, lines[-1]) == (1, f"{2 + 2 * count} passed, {count} failed")
+
+
+def test_the_tests_given_to_a_process_that_has_died_run_in_another(tmp_path: Path, programs_start: None) -> None:
+    (tmp_path / "conftest.py").write_text(LEARNS_LATE)
+    code, lines = run(tmp_path, PASSES, ENDS_ITS_PROCESS, PASSES)
+    assert (code, lines[-1]) == (1, "4 passed, 1 failed")
 
 
 def test_a_run_in_which_too_many_processes_end_has_not_run_all_tests(tmp_path: Path, programs_start: None) -> None:

@@ -121,4 +121,7 @@ class DataNode:
 
 def alive(process: psutil.Process) -> bool:
     """Return whether a process runs; one that nobody has waited for does not."""
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it has ended between the two
+        return False
