@@ -1,5 +1,6 @@
 """The quiet-machine check: on this machine where the fault can be made, and else on what kernels say of theirs."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -34,6 +35,13 @@ metrics:
   used: {{type: regex, pattern: "used (.*)", unaffected: true}}
   other: {{type: regex, pattern: "used (.*)"}}
 """
+
+
+def test_readings_that_wait_on_a_busy_machine_are_not_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(1.0, 2.0)  # a reading takes 2 s
+    watched = waiting.Waiting(job="a")
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(clock), thread_time=lambda: 0.0))
+    assert watched.look(ended=True) < 1
 
 
 @pytest.fixture

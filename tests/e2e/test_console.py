@@ -102,6 +102,11 @@ def see(page: Page, text: str) -> None:
     expect(page.get_by_text(text).first).to_be_visible()
 
 
+def sees_changes(page: Page) -> None:
+    """Wait until the page is connected to the service. (The navigation also has the word Live.)"""
+    expect(page.get_by_title("Changes are shown as they happen")).to_be_visible()
+
+
 def row(page: Page, number: int) -> Any:
     return page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=str(number), exact=True))
 
@@ -172,7 +177,7 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     name = api.study()
     page.goto(f"/studies/{name}")
     see(page, "Your own script measures this study")
-    see(page, "Live")
+    sees_changes(page)
     api("POST", f"/studies/{name}/suggestions", {"count": 3, "client_id": "script"})
     running = page.get_by_role("region", name="3 running")
     expect(running.get_by_role("listitem")).to_have_count(3)
@@ -351,10 +356,10 @@ def test_a_page_survives_the_death_of_the_web_process(page: Page, api: Api, serv
     name = api.study()
     api.add(name, 2.0)
     page.goto(f"/studies/{name}?tab=trials")
-    see(page, "Live")
+    sees_changes(page)
     os.kill(service.processes()["web"], signal.SIGKILL)
     see(page, "Reconnecting …")
-    see(page, "Live")
+    sees_changes(page)
     api.add(name, 1.0, n=1)
     expect(row(page, 2)).to_contain_text("1 s")
 

@@ -26,7 +26,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 10.0
 PART = 0.125
 # Seconds until the first reading without a control group, which looks at all processes of the machine: 6 ms for 400.
 FIRST_SEARCH = 0.5
-# The part of the time that readings may take.
+# The part of the time that readings may compute.
 MOST_COST = 0.01
 # The waiting is unknown if the threads that were read have computed a smaller part of the CPU time. A smaller part is
 # enough for a program that computes for less than LITTLE of its time, because it waits little.
@@ -57,7 +57,7 @@ class Waiting:
     def look(self, ended: bool = False) -> float:
         """Read the times of the threads that live, if it is time or the command has `ended`; return the seconds until
         the next reading."""
-        began = time.monotonic()
+        began, cost = time.monotonic(), time.thread_time()
         if began < self._next and not ended:
             return self._next - began
         for path in self._paths():
@@ -67,7 +67,8 @@ class Waiting:
                 if computed < before[0]:
                     self._earlier = (self._earlier[0] + before[0], self._earlier[1] + before[1])
                 self._threads[path] = computed, waited
-        cost = time.monotonic() - began
+        # Its CPU time: on a busy machine, a reading itself waits, and the more of them are needed.
+        cost = time.thread_time() - cost
         pause = min(max(SHORTEST_PAUSE, PART * (began - self._began), cost / MOST_COST), LONGEST_PAUSE)
         self._next = began + pause
         return pause
