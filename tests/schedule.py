@@ -82,7 +82,7 @@ class _TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]  # it has n
         return crashed
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Give a process one more unit. If it has died, remove_node gives the unit to another when its death is known."""
+        """Give a process one more unit. If it has died, others get the unit when its death is known (remove_node)."""
         with suppress(OSError):
             super()._assign_work_unit(node)
 
