@@ -17,6 +17,7 @@ For example:
 from typing import TYPE_CHECKING
 
 from trimtab import errors
+from trimtab.arguments import with_arguments
 from trimtab.context import ContextRow, ContextTable
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
@@ -125,6 +126,7 @@ __all__ = [
     "Verdict",
     "VerdictLevel",
     "errors",
+    "with_arguments",
 ]
 
 

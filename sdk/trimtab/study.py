@@ -366,7 +366,8 @@ class Study:
         marks the running trials as FAILED and does not wait for them.
 
         Args:
-            fn: called in the calling thread, or in `parallel` threads if `parallel` is above 1.
+            fn: called in the calling thread, or in `parallel` threads if `parallel` is above 1. For a function with
+                further arguments, pass `trimtab.with_arguments(fn, data, repeats=3)`, which type checkers understand.
             n_trials: the number of trials; None: until the study's budget is used up or its space is exhausted.
             parallel: how many trials run at the same time.
             timeout: seconds after which no further trial starts.

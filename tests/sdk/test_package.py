@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -54,6 +55,19 @@ SCRIPT = """
 import math
 
 import trimtab
+import trimtab.aio
+
+
+def measure_files(params: trimtab.Params, files: list[str], *, repeats: int = 1) -> float:
+    return len(files) / repeats + float(params["x"])
+
+
+async def wait_for_files(params: trimtab.Params, files: list[str]) -> float:
+    return len(files) + float(params["x"])
+
+
+async def tune_all(study: trimtab.aio.Study) -> None:
+    await study.optimize(trimtab.with_arguments(wait_for_files, ["a"]), n_trials=3)
 
 
 def measure(params: trimtab.Params) -> float:
@@ -66,6 +80,7 @@ def tune(client: trimtab.Client) -> trimtab.Study:
     space = [trimtab.Float("x", 0, 1), trimtab.Int("threads", 1, 16), trimtab.Categorical("alg", ["a", "b"])]
     study: trimtab.Study = client.create_study("mine", space=space, objectives=[trimtab.Minimize("seconds")])
     study.optimize(measure, n_trials=20, parallel=4)
+    study.optimize(trimtab.with_arguments(measure_files, ["a"], repeats=3), n_trials=20)
     study.enqueue({"x": 0.5}, count=2)
     for trial in study.ask(2):
         study.tell(trial, {"seconds": measure(trial.params)})
@@ -74,13 +89,43 @@ def tune(client: trimtab.Client) -> trimtab.Study:
 """
 
 
+MISTAKES = """
+study.optimize(trimtab.with_arguments(measure_files, 3))  # arg-type
+study.optimize(trimtab.with_arguments(measure_files, ["a"], repeats="3"))  # arg-type
+study.optimize(trimtab.with_arguments(measure_files))  # call-arg
+study.optimize(trimtab.with_arguments(measure_files, ["a"], repetitions=3))  # call-arg
+study.optimize(measure_files)  # arg-type
+study.optimize(trimtab.with_arguments(wait_for_files, ["a"]))  # arg-type
+study.optimize(measure, n_trials="20")  # arg-type
+"""
+
+
 @pytest.mark.slow("mypy reads the whole SDK without a cache, and `make lint` checks its types")
-def test_a_user_s_script_needs_no_casts(tmp_path: Path, programs_start: None) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+def test_a_user_s_script_needs_no_casts_and_mistakes_are_found(tmp_path: Path, programs_start: None) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    imports = "import trimtab\nfrom script import measure, measure_files, wait_for_files\nstudy: trimtab.Study\n"
+    (tmp_path / "mistakes.py").write_text(imports + MISTAKES)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(tmp_path / "cache")]
-    run = subprocess.run([*command, str(script)], capture_output=True, text=True)
-    assert run.stdout.startswith("Success"), run.stdout + run.stderr
+    command += ["--hide-error-context", "script.py", "mistakes.py"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    lines = (imports + MISTAKES).splitlines()
+    expected = {(at, line.split("# ")[1]) for at, line in enumerate(lines, 1) if "# " in line}
+    found = re.findall(r"^(.+):(\d+): error: .*\[(.+)\]$", run.stdout, re.MULTILINE)
+    assert {(file, int(line), kind) for file, line, kind in found} == {
+        ("mistakes.py", line, kind) for line, kind in expected
+    }, run.stdout + run.stderr
+
+
+def measure_files(params: trimtab.Params, files: list[str], *, repeats: int = 1) -> float:
+    """Return a number that depends on every argument."""
+    return len(files) / repeats + float(params["x"])
+
+
+def test_further_arguments_follow_the_parameters_and_survive_pickling() -> None:
+    fn = trimtab.with_arguments(measure_files, ["a", "b", "c"], repeats=2)
+    assert fn({"x": 10}) == 11.5
+    assert pickle.loads(pickle.dumps(fn))({"x": 10}) == 11.5
+    assert inspect.unwrap(fn) is measure_files
 
 
 def test_every_error_has_one_root_and_survives_pickling() -> None:

@@ -1,5 +1,6 @@
 """The public names of the SDK, as directives of Sphinx's autodoc."""
 
+import inspect
 from collections.abc import Iterable
 
 import trimtab
@@ -8,6 +9,7 @@ GROUPS = {
     "Client and study": ("Client", "Study"),
     "Search spaces": ("Float", "Int", "Ordinal", "Categorical", "Bool"),
     "Objectives": ("Minimize", "Maximize"),
+    "Functions": ("with_arguments",),
 }
 # Names for types, which stand in signatures as the types themselves.
 ALIASES = ("Objective", "Parameter", "Params", "errors")
@@ -31,5 +33,11 @@ def sections() -> str:
 
 
 def _directives(names: Iterable[str]) -> str:
-    blocks = [f".. autoclass:: trimtab.{name}\n   :members:\n" for name in names]
+    blocks = [_directive(name) for name in names]
     return "\n".join(["```{eval-rst}", *blocks, "```\n"])
+
+
+def _directive(name: str) -> str:
+    if inspect.isfunction(getattr(trimtab, name)):
+        return f".. autofunction:: trimtab.{name}\n"
+    return f".. autoclass:: trimtab.{name}\n   :members:\n"
