@@ -49,7 +49,7 @@ checks:
 check-python:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent agents/trimtab_components tests proto demo docs
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python deploy/checkout/check_words.py
 
