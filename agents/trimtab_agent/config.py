@@ -13,7 +13,7 @@ from trimtab_agent.logger import Logger
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
 from trimtab_agent.runners.trial_user import TrialUser
-from trimtab_components.definition import ADDRESS
+from trimtab_components.metric_definition import ADDRESS
 
 logger = Logger(__name__)
 

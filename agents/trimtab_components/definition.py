@@ -8,58 +8,36 @@ nobody has checked.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from trimtab_components import live_definition, placeholders, tools
+from trimtab_components import live_definition, parameter_definition, placeholders, tools
 from trimtab_components.errors import Problem, UnsuitableValueError
+from trimtab_components.metric_definition import METRIC_KEYS, PLAIN, STREAM_KEYS, TAKES, TOOL_KEYS, MetricReader
+from trimtab_components.parameter_definition import read_unit
 from trimtab_components.reader import Reader, Table
 from trimtab_components.schema import (
+    NAME,
+    NAME_ALLOWED,
     Application,
     Build,
-    Choices,
     Component,
     Condition,
     Domain,
-    Form,
     Injected,
     Metric,
     Need,
     Parameter,
     Range,
     Scalar,
-    Stream,
-    Switch,
     Template,
 )
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
-NAME_ALLOWED = "a name: letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"
-VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
-VARIABLE_ALLOWED = "a variable's name: letters, digits and '_', the first not a digit"
-PROCESS = r"[^\s/][^/]{0,63}"
-PROCESS_ALLOWED = "the name of a server's processes, as `ps -o comm` shows it"
-FUNCTION = r"[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*"
-
-# Maximum length of a string value of an ordinal or categorical parameter.
-LONGEST_CHOICE = 1000
-# Characters of one regular expression, and of all in a component. The service compiles them for everybody who may read.
-LONGEST_PATTERN = 500
-MOST_PATTERN_CHARACTERS = 2000
-# The range of a PromQL query is the run: without it, a sample of an earlier trial could be the answer.
-RUN = "$run"
-LONGEST_QUERY = 2000
-# Maximum seconds that a query, and the wait before it, may take.
-LONGEST_TIMEOUT = 60.0
-LONGEST_DELAY = 300.0
 # What a component says about injected delays and contention: one line.
 INJECTED = r"\S(?:.{0,198}\S)?"
 INJECTED_ALLOWED = "a noun phrase of at most 200 characters on one line, such as 'contention of the file server'"
-ADDRESS = r"https?://[^\s/@?#]+(/[^\s@?#]*)?"
 TYPES = ("float", "int", "ordinal", "categorical", "boolean")
 AGGREGATES = ("median", "min", "max", "mean")
-TAKES = ("last", "first", "min", "max", "mean", "sum")
 FILE_KEYS = (
     "name",
     "description",
@@ -90,44 +68,23 @@ PARAMETER_KEYS = (
     *("type", "description", "unit", "default", "condition", "omit_default", "group", "injected"),
     *DELIVERY_KEYS,
 )
-# The service refuses a finer grid: floats could not distinguish its values.
-FINEST_STEP = 1e-12
 RANGE_KEYS = ("min", "max", "log", "step", "factor")
 # What must be installed: names by kind, each with the package that brings it.
 NEED_KEYS = ("programs", "modules", "files")
 GENERATOR_KEYS = ("command", "timeout", "depends")
 CONDITION_KEYS = ("parent", "values")
 INJECTED_KEYS = ("text", "values")
-VARIABLE_KEYS = ("name", "value", "on", "off")
-SWITCH_KEYS = ("on", "off")
 BUILD_KEYS = ("sources", "commands", "depends", "env", "timeout")
 TEMPLATE_KEYS = ("source", "target")
 SCHEDULER_KEYS = ("options", "directives")
 APPLICATION_KEYS = (
     *("description", "command", "script", "env", "files", "cwd", "timeout", "repeats", "aggregate", "injected"),
 )
-STREAM_KEYS = ("from", "pattern")
 EXIT_KEYS = ("failed",)
-METRIC_KEYS = {
-    "wall_time": ("type",),
-    "cpu_time": ("type", "process"),
-    "peak_memory": ("type", "process"),
-    "bytes_written": ("type", "process"),
-    "regex": ("type", "pattern", "from", "take", "unit", "unaffected"),
-    "json": ("type", "path", "from", "unit", "unaffected"),
-    "python": ("type", "function", "timeout", "unit", "unaffected"),
-    "prometheus": ("type", "query", "url", "delay", "timeout", "unaffected"),
-}
-# The metrics of what a run, or a server outside the trial, uses.
-USES = ("cpu_time", "peak_memory", "bytes_written")
-# The metrics that need no mapping, as in `seconds: wall_time`.
-PLAIN = ("wall_time", *USES)
-# A metric with the name of a benchmark tool as its key, as in `{hyperfine: mean}`.
-TOOL_KEYS = ("from", "of", "unaffected")
 # The keys or words that are allowed at a place, as suggestions for people who write a file. A star stands for any name.
 WORDS: Mapping[str, Sequence[str]] = {
     "": FILE_KEYS,
-    "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values", *SWITCH_KEYS),
+    "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values", *parameter_definition.SWITCH_KEYS),
     "parameters.*.type": TYPES,
     "parameters.*.condition": CONDITION_KEYS,
     "parameters.*.injected": INJECTED_KEYS,
@@ -156,8 +113,6 @@ WORDS: Mapping[str, Sequence[str]] = {
     "live.metrics.*.kind": live_definition.READING_KINDS,
     "live.guards.*": live_definition.GUARD_KEYS,
 }
-# the group of a pattern that gives the step of a measurement
-STEP = "step"
 
 
 class Definition:
@@ -178,7 +133,6 @@ class Definition:
         # whether these may define or use parameters
         self.unseen_parameters = False
         self.unseen_uses = False
-        self._pattern_characters = 0
 
     def read(self) -> Component:
         """Return the component. It is valid only if the reader has found no errors."""
@@ -195,7 +149,8 @@ class Definition:
         templates = self._templates()
         live = live_definition.read(table, self.find, self._is_parameter) if table else None
         applications = self._applications() if live is None else self._instances()
-        metrics = self._metrics() if live is None else {name: Metric(name, "live") for name in live.readings}
+        metrics_read = MetricReader(top, self.find)
+        metrics = metrics_read.metrics() if live is None else {name: Metric(name, "live") for name in live.readings}
         options, directives = self._scheduler()
         failed: tuple[int, ...] = ()
         if exits := top.table("exit_codes"):
@@ -227,7 +182,7 @@ class Definition:
             directives=directives,
             failed_exit_codes=failed,
             injected=tuple(self.injected),
-            stream=self._stream(),
+            stream=metrics_read.streams(),
             artifacts=self._artifacts(),
             live=live,
             needs=read_needs(top),
@@ -319,8 +274,8 @@ class Definition:
         elif kind in ("ordinal", "categorical"):
             table.allow((*PARAMETER_KEYS, "values"))
         else:
-            table.allow((*PARAMETER_KEYS, *SWITCH_KEYS))
-        domain = self._domain(kind, table)
+            table.allow((*PARAMETER_KEYS, *parameter_definition.SWITCH_KEYS))
+        domain = parameter_definition.read_domain(kind, table)
         default = table.scalar("default")
         condition = None
         if inner := table.table("condition"):
@@ -329,10 +284,10 @@ class Definition:
             condition = Condition(inner.text("parent"), inner.scalars("values"))
             if "values" in inner and not condition.values:
                 inner.fault("values", "must name at least one value of the parent")
-        env = self._env_delivery(name, domain, table)
-        forms = {key: self._form(key, domain, table) for key in ("flag", "scheduler", "directive")}
+        env = parameter_definition.read_variable(name, domain, table)
+        forms = {key: parameter_definition.read_form(key, domain, table) for key in ("flag", "scheduler", "directive")}
         group = table.text("group", pattern=NAME, allowed=NAME_ALLOWED)
-        unit = self._unit(table)
+        unit = read_unit(table)
         if group and "flag" not in table:
             table.fault("group", "is only valid together with `flag`")
         if kind == "boolean" and table.text("on", "true") == table.text("off", "false"):
@@ -367,9 +322,6 @@ class Definition:
             off=table.text("off", "false"),
         )
 
-    def _unit(self, table: Table) -> str:
-        return table.text("unit", pattern=r"\S(?:.{0,30}\S)?", allowed="a unit of 1 to 32 characters, such as MiB")
-
     def _parameter_injected(self, name: str, domain: Domain, table: Table) -> None:
         """Note the values of a parameter that inject something."""
         table.allow(INJECTED_KEYS)
@@ -386,107 +338,6 @@ class Definition:
 
     def _injected_text(self, table: Table, key: str = "injected") -> str:
         return table.text(key, pattern=INJECTED, allowed=INJECTED_ALLOWED)
-
-    def _domain(self, kind: str, table: Table) -> Domain:
-        if kind == "boolean":
-            return Switch()
-        if kind in ("ordinal", "categorical"):
-            table.require("values")
-            values = table.scalars("values")
-            if "values" in table and len(values) < 2:
-                table.fault("values", "must have at least two values")
-            if len({(isinstance(value, bool), value) for value in values}) < len(values):
-                table.fault("values", "a value appears twice")
-            for value in values:
-                if isinstance(value, str) and len(value) > LONGEST_CHOICE:
-                    table.fault("values", f"{value[:20]!r}... is longer than {LONGEST_CHOICE} characters")
-                elif not isinstance(value, str | bool):
-                    self._check_size("int" if isinstance(value, int) else "float", value, "values", table)
-            return Choices(kind == "ordinal", values)
-        return self._range(cast(Literal["float", "int"], kind), table)
-
-    def _range(self, kind: Literal["float", "int"], table: Table) -> Range:
-        table.require("min", "max")
-        if kind == "int":
-            low: float = table.integer("min")
-            high: float = table.integer("max", 1)
-            step: float | None = table.integer("step", minimum=1) if "step" in table else None
-        else:
-            low, high = table.number("min"), table.number("max", 1.0)
-            step = table.number("step", above=0) if "step" in table else None
-        factor = table.number("factor", above=1) if "factor" in table else None
-        log = table.flag("log")
-        if "min" in table and "max" in table and low >= high:
-            table.fault("min", f"{low!r} is not below max, {high!r}")
-        if step is not None and factor is not None:
-            table.fault("factor", "step (additive grid) and factor (multiplicative grid) are both given; give only one")
-        if (log or factor is not None) and low <= 0:
-            table.fault("min", f"{low!r} is not above 0, which log and factor require")
-        if step is not None and step > high - low:
-            table.fault("step", f"{step!r} is greater than max - min, {high - low!r}")
-        finest = FINEST_STEP * max(abs(low), abs(high))
-        if kind == "float" and step is not None and step < finest:
-            table.fault("step", f"{step!r} is less than {finest!r}, which is {FINEST_STEP!r} times the larger bound")
-        for key, bound in (("min", low), ("max", high), ("step", step)):
-            if bound is not None:
-                self._check_size(kind, bound, key, table)
-        return Range(kind, low, high, log, step, factor)
-
-    def _check_size(self, kind: Literal["float", "int"], value: float, key: str, table: Table) -> None:
-        if abs(value) >= (2**63 if kind == "int" else 1e300):
-            table.fault(key, f"{value!r} is too large for {'64 bits' if kind == 'int' else 'a float'}")
-
-    def _env_delivery(self, name: str, domain: Domain, table: Table) -> tuple[str, Form] | None:
-        if "env" not in table:
-            return None
-        if not table.is_table("env"):
-            variable = table.text("env", pattern=VARIABLE, allowed=VARIABLE_ALLOWED)
-            return variable, Form(("{value}",))
-        inner = table.table("env")
-        assert inner is not None
-        inner.allow(VARIABLE_KEYS)
-        inner.require("name")
-        variable = inner.text("name", name, pattern=VARIABLE, allowed=VARIABLE_ALLOWED)
-        if "on" not in inner and "off" not in inner:
-            return variable, Form((inner.text("value", "{value}"),))
-        if not isinstance(domain, Switch):
-            message = "on and off are only for booleans; use `value` with a text that contains {value}"
-            inner.fault("on" if "on" in inner else "off", message)
-        on = (inner.text("on"),) if "on" in inner else None
-        off = (inner.text("off"),) if "off" in inner else None
-        return variable, Form(on=on, off=off)
-
-    def _form(self, key: str, domain: Domain, table: Table) -> Form | None:
-        if key not in table:
-            return None
-        if not table.is_table(key):
-            items = table.text_or_texts(key)
-            if isinstance(domain, Switch) and not any("{value}" in item for item in items):
-                table.fault(
-                    key,
-                    f"a boolean needs {key}: {{on: ..., off: ...}}, or a text with {{value}} (becomes true or false)",
-                )
-            elif not isinstance(domain, Switch) and not any("{value}" in item for item in items):
-                table.fault(key, "must contain {value}, the place of the value")
-            self._check_form_names(key, table, items)
-            return Form(items)
-        inner = table.table(key)
-        assert inner is not None
-        inner.allow(SWITCH_KEYS)
-        if not isinstance(domain, Switch):
-            table.fault(key, "on and off are only for booleans; use a text that contains {value}")
-        if "on" not in inner and "off" not in inner:
-            table.fault(key, "needs on, off or both")
-        on = inner.text_or_texts("on") if "on" in inner else None
-        off = inner.text_or_texts("off") if "off" in inner else None
-        self._check_form_names(key, table, (*(on or ()), *(off or ())))
-        return Form(on=on, off=off)
-
-    def _check_form_names(self, key: str, table: Table, items: Sequence[str]) -> None:
-        for item in items:
-            for name in re.findall(r"\{([A-Za-z_]\w*)\}", item):
-                if name not in ("name", "value"):
-                    table.fault(key, f"{{{name}}} is not one of {{name}}, {{value}}")
 
     def _check_conditions(self) -> None:
         for name, parameter in self.parameters.items():
@@ -578,8 +429,8 @@ class Definition:
     def _environment(self, table: Table) -> dict[str, str]:
         env = table.mapping_of_texts("env")
         for name, value in env.items():
-            if not re.fullmatch(VARIABLE, name):
-                table.fault("env", f"{name!r} is not {VARIABLE_ALLOWED}")
+            if not re.fullmatch(parameter_definition.VARIABLE, name):
+                table.fault("env", f"{name!r} is not {parameter_definition.VARIABLE_ALLOWED}")
             self._check_items(table, "env", [value], flags=False)
         return env
 
@@ -692,135 +543,6 @@ class Definition:
         if "instances" in table and not names:
             table.fault("instances", "must name at least one instance")
         return {name: Application(name, ()) for name in names}
-
-    # -- metrics
-
-    def _metrics(self) -> dict[str, Metric]:
-        if "metrics" not in self.top:
-            return {"seconds": Metric("seconds", "wall_time")}
-        outer = self.top.table("metrics")
-        metrics: dict[str, Metric] = {}
-        for name in outer or ():
-            assert outer is not None
-            if not re.fullmatch(NAME, name):
-                outer.fault(name, f"{name!r} is not {NAME_ALLOWED}")
-            if outer.is_table(name):
-                table = outer.table(name)
-                assert table is not None
-                metric = self._metric(name, table)
-                metrics[name] = replace(metric, unaffected=table.flag("unaffected", metric.kind in USES))
-            elif (kind := outer.text(name)) in PLAIN:
-                metrics[name] = Metric(name, cast(Any, kind), unaffected=kind in USES)
-            else:
-                kinds, fields = ", ".join(METRIC_KEYS), ", ".join(tools.FIELDS)
-                message = f"must be {', '.join(USES)}, wall_time or a mapping: {{type: TYPE}} with one of {kinds}"
-                outer.fault(name, f"{message}, or {{TOOL: FIELD}} with one of {fields}")
-        if outer is not None and not metrics:
-            self.top.fault("metrics", "must name at least one metric")
-        return metrics
-
-    def _stream(self) -> tuple[Stream, ...]:
-        streams = []
-        for table in self.top.list_of_tables("stream"):
-            table.allow(STREAM_KEYS)
-            source, pattern = self._source(table), table.text("pattern")
-            rule = self._compiled(table, pattern)
-            if rule is not None and not set(rule.groupindex) - {STEP}:
-                table.fault(
-                    "pattern", "must have a group (?P<METRIC>...) around a number; (?P<step>...) alone is not enough"
-                )
-            streams.append(Stream(source, pattern))
-        return tuple(streams)
-
-    def _compiled(self, table: Table, pattern: str) -> "re.Pattern[str] | None":
-        """Return the pattern of a table, or None after a fault. Compiling takes up to 1 ms for each character."""
-        if "pattern" not in table:
-            return None
-        self._pattern_characters += len(pattern)
-        if len(pattern) > LONGEST_PATTERN:
-            table.fault("pattern", f"has {len(pattern)} characters; at most {LONGEST_PATTERN} are allowed")
-        elif self._pattern_characters > MOST_PATTERN_CHARACTERS:
-            table.fault("pattern", f"exceeds the {MOST_PATTERN_CHARACTERS} characters of all patterns together")
-        else:
-            try:
-                return re.compile(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                table.fault("pattern", f"is not a regular expression: {error}")
-        return None
-
-    def _source(self, table: Table) -> str:
-        source = table.text("from", "stdout")
-        if Path(source).is_absolute() or ".." in Path(source).parts:
-            table.fault("from", f"{source!r} is not stdout, stderr or a path inside the trial's work folder")
-        return source
-
-    def _metric(self, name: str, table: Table) -> Metric:
-        if "type" not in table and (tool := next((key for key in table if key in tools.FIELDS), None)):
-            return self._tool_metric(name, tool, table)
-        if "type" not in table:
-            table.reader.report(
-                table.node,
-                table.field,
-                f"must have a `type` ({', '.join(METRIC_KEYS)}) or the name of a tool ({', '.join(tools.FIELDS)})",
-            )
-        kind = table.choice("type", tuple(METRIC_KEYS), "wall_time") if "type" in table else "wall_time"
-        if "type" in table:
-            table.allow(METRIC_KEYS[kind])
-        source, unit = self._source(table), self._unit(table)
-        if kind == "regex":
-            table.require("pattern")
-            pattern = table.text("pattern")
-            rule = self._compiled(table, pattern)
-            if rule is not None and rule.groups < 1:
-                table.fault("pattern", "must have a group in parentheses around the number")
-            return Metric(name, "regex", source, pattern=pattern, take=table.choice("take", TAKES, "last"), unit=unit)
-        if kind == "json":
-            table.require("path")
-            return Metric(name, "json", source, path=table.text("path"), unit=unit)
-        if kind == "python":
-            table.require("function")
-            written = table.text("function", pattern=FUNCTION, allowed="FILE.py:FUNCTION")
-            file_name, _, function = written.partition(":")
-            file = self.find(table, "function", file_name) if function else None
-            timeout = table.seconds("timeout", 60.0, above=0)
-            return Metric(name, "python", file=file, function=function, timeout=timeout, unit=unit)
-        if kind in USES:
-            return Metric(
-                name, cast(Any, kind), process=table.text("process", pattern=PROCESS, allowed=PROCESS_ALLOWED)
-            )
-        if kind == "prometheus":
-            return self._prometheus_metric(name, table)
-        return Metric(name, "wall_time")
-
-    def _prometheus_metric(self, name: str, table: Table) -> Metric:
-        table.require("query")
-        query = table.text("query")
-        if len(query) > LONGEST_QUERY:
-            table.fault("query", f"has {len(query)} characters; at most {LONGEST_QUERY} are allowed")
-        elif "query" in table and RUN not in query:
-            table.fault("query", f"must contain {RUN}, the duration of the run, as in avg_over_time(latency[{RUN}])")
-        allowed = "http://HOST:PORT or https://HOST:PORT, with an optional path and without a password"
-        url = table.text("url", pattern=ADDRESS, allowed=allowed) if "url" in table else ""
-        delay, timeout = table.seconds("delay", 0.0), table.seconds("timeout", 10.0, above=0)
-        if not 0 <= delay <= LONGEST_DELAY:
-            table.fault("delay", f"{delay:g} is not from 0 to {LONGEST_DELAY:g} seconds")
-        if timeout > LONGEST_TIMEOUT:
-            table.fault("timeout", f"{timeout:g} is above {LONGEST_TIMEOUT:g} seconds")
-        return Metric(name, "prometheus", query=query, url=url, delay=delay, timeout=timeout)
-
-    def _tool_metric(self, name: str, tool: str, table: Table) -> Metric:
-        table.allow((tool, *TOOL_KEYS))
-        field = table.choice(tool, tools.FIELDS[tool], tools.FIELDS[tool][0])
-        of = table.text("of")
-        if tool == "k6" and "of" in table:
-            # With a filter, such as http_req_duration{expected_response:true}, it is the same duration.
-            if field not in tools.K6_STATISTICS:
-                table.fault("of", f"is not allowed with {field}, which is not a statistic of a duration")
-            elif of.partition("{")[0] not in tools.K6_DURATIONS:
-                table.fault("of", f"{of!r} is not one of {', '.join(tools.K6_DURATIONS)}")
-        elif tool not in tools.SEVERAL and "of" in table:
-            table.fault("of", f"is not allowed with {tool}, whose output is about one run")
-        return Metric(name, "tool", self._source(table), tool=tool, output_field=field, of=of)
 
 
 def read_needs(top: Table) -> tuple[Need, ...]:

@@ -11,6 +11,9 @@ from trimtab_components.live import Live
 
 Scalar = float | int | str | bool
 Configuration = Mapping[str, Scalar]
+# Names of components, parameters, applications and metrics.
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+NAME_ALLOWED = "a name: letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"
 
 
 @dataclass(frozen=True)

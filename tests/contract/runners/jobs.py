@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.factories.patience import PATIENCE, wait_for
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, Runner
-from trimtab_components.definition import USES
+from trimtab_components.metric_definition import USES
 from trimtab_components.schema import Metric
 
 

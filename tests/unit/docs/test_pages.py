@@ -8,7 +8,7 @@ from docs._ext import pages, staging
 from docs._ext.generated import errors, settings
 from docs._ext.staging import BrokenLink, Page
 from tests.screens import PAGES as SCREENS
-from trimtab_components import definition, live_definition
+from trimtab_components import definition, live_definition, metric_definition, parameter_definition
 
 ROOT = pages.ROOT
 
@@ -107,9 +107,14 @@ def test_the_reference_has_every_key_of_a_component_file() -> None:
     sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
     expected = {
         "The file": definition.FILE_KEYS,
-        "A parameter": (*definition.PARAMETER_KEYS, *definition.RANGE_KEYS, "values", *definition.VARIABLE_KEYS),
+        "A parameter": (
+            *definition.PARAMETER_KEYS,
+            *definition.RANGE_KEYS,
+            "values",
+            *parameter_definition.VARIABLE_KEYS,
+        ),
         "An application": definition.APPLICATION_KEYS,
-        "A metric": {key for keys in definition.METRIC_KEYS.values() for key in keys},
+        "A metric": {key for keys in metric_definition.METRIC_KEYS.values() for key in keys},
         "Parts of the file": (
             *(f"parameters_from.{key}" for key in definition.GENERATOR_KEYS),
             *(f"build.{key}" for key in definition.BUILD_KEYS),
