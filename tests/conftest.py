@@ -53,6 +53,25 @@ END $$
 """
 
 
+@pytest.fixture(autouse=True)
+def environment_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that leaves another environment, which later tests and the programs that they start would have."""
+    before = _environment()
+    yield
+    monkeypatch.undo()  # it is older than this fixture
+    after = _environment()
+    os.environ.update(before)
+    for name in after.keys() - before.keys():
+        del os.environ[name]
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    assert not changed, f"the test has left other values of {', '.join(changed)}"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without the variable in which pytest names the phase of a test."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
 @pytest.fixture(scope="session")
 def programs_start() -> None:
     """Say that a test or fixture starts programs. Without it, or a server's fixture, a test that does so fails."""

@@ -14,6 +14,12 @@ from trimtab_agent.runners.psij_options import Asked, UnreadableOptionError, ask
 from trimtab_components.errors import UnsuitableValueError
 
 
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`connect` says to Slurm's plug-in, by this process's environment, that its jobs are the agent's."""
+    monkeypatch.setenv("TRIMTAB_MATCH", "off")
+
+
 def test_options_are_fields_of_psij_or_of_the_scheduler() -> None:
     options = ["--cpus=4", "--memory=1000000", "--queue=short", "--cpus=8", "--time=60", "--pbs.l=place=excl"]
     assert asked(options) == Asked(

@@ -47,6 +47,7 @@ def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
     if request.param == "ray":
         return partial(RayRunner, request.getfixturevalue("ray_session").dashboard)
     if request.param.startswith("psij-"):
+        request.getfixturevalue("monkeypatch").setenv("TRIMTAB_MATCH", "off")  # as `connect` leaves it
         if request.param == "psij-slurm":
             request.getfixturevalue("slurm")
         return partial(psij_runner, request.param.removeprefix("psij-"), request.getfixturevalue("tmp_path") / "psij")
