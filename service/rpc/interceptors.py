@@ -35,6 +35,7 @@ from service.rpc.admission import (
     most_bytes,
     receive,
 )
+from service.rpc.entries import check_entries
 from service.rpc.lists import check_lists
 from service.rpc.threads import DatabaseThreads, choose_lane
 from service.tenancy.permissions import Action, require
@@ -295,12 +296,14 @@ class Boundary(grpc.aio.ServerInterceptor):
         context: Context,
     ) -> Message:
         """Return the request. Raises ResourceExhausted if it is too large, InvalidInput, and Forbidden."""
+        kind: Descriptor = cast(Any, parse).__self__.DESCRIPTOR
         if declared.action is None:
             raw = await receive(context, ANONYMOUS_SECONDS, MAX_ANONYMOUS_BYTES)
         else:
-            most = most_bytes(cast(Any, parse).__self__.DESCRIPTOR)
+            most = most_bytes(kind)
             raw = await receive(context, settings.TRIMTAB_GRPC_REQUEST_SECONDS, most)
         try:
+            check_entries(raw, kind)
             request = parse(raw)
         except DecodeError:
             raise InvalidInput("request", None, "", message="request: the message cannot be read.") from None

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from tests.factories.patience import PATIENCE
 
 LIST, ENROL = "/trimtab.tuning.v1.TuningService/ListStudies", "/trimtab.agent.v1.AgentService/Enrol"
 REGISTER = "/trimtab.agent.v1.AgentService/Register"
+ACQUIRE = "/trimtab.agent.v1.AgentService/AcquireLeases"
+SUGGEST, RENEW = "/trimtab.tuning.v1.TuningService/SuggestTrials", "/trimtab.tuning.v1.TuningService/RenewTrials"
 WITH_TOKEN = (("authorization", f"Bearer {TOKEN}"),)
 
 
@@ -81,6 +83,32 @@ def test_a_request_that_lists_messages_is_smaller(own_grpc_service: GrpcService)
     error = refusal(call, empty_components(1_900_000))
     assert (error.code, error.data["allowed"]) == ("message_too_large", 1024 * 1024)
     assert memory_of(own_grpc_service) - before < 60
+
+
+@pytest.mark.parametrize(
+    ("method", "raw"),
+    [
+        (REGISTER, lambda: empty_components(450_000)),
+        (SUGGEST, lambda: tuning_pb2.SuggestTrialsRequest(held_trials=[1] * 900_000).SerializeToString()),
+        (RENEW, lambda: tuning_pb2.RenewTrialsRequest(trials=[1] * 4_000_000).SerializeToString()),
+        (ACQUIRE, lambda: agent_pb2.AcquireLeasesRequest(held_leases=[""] * 2_000_000).SerializeToString()),
+        (LIST, lambda: tuning_pb2.ListStudiesRequest(states=[1] * 4_000_000).SerializeToString()),  # type: ignore[list-item]
+    ],
+    ids=["messages", "numbers", "more numbers", "texts", "states"],
+)
+def test_a_request_with_many_entries_takes_little_memory(
+    own_grpc_service: GrpcService, method: str, raw: Callable[[], bytes]
+) -> None:
+    """Only the bytes themselves, which gRPC copies a few times, and no objects."""
+    call: Any = own_grpc_service.channel().unary_unary(method)
+    refusal(call, b"")
+    before, sent = memory_of(own_grpc_service), raw()
+    error = refusal(call, sent)
+    assert (error.code, error.message) == (
+        "invalid_argument",
+        "request: its lists have more than 100,000 entries. Send several requests.",
+    )
+    assert memory_of(own_grpc_service) - before < 30
 
 
 def test_a_method_without_a_token_takes_small_requests_only(grpc_service: GrpcService) -> None:
