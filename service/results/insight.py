@@ -2,13 +2,14 @@
 
 A worker computes the insight, and the service keeps it until there are more trials. A read requests the computation if
 the insight is missing or old. The insight is derived from stored results, so a computation that is lost or made twice
-costs only time: a reader that still waits requests it again.
+costs only time: a reader that still waits requests it again. Readers of a study without a whole insight get each part
+when it is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 
@@ -20,8 +21,6 @@ from django.db.models.functions import Now
 from service.core.errors import JsonValue, took_too_long
 from service.core.lifecycle import StudyState, TrialState
 from service.core.metrics import limited
-from service.core.prospects import Prospect
-from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.logger import Logger
@@ -37,7 +36,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import messages, topup, tuners
 from service.trials.method import method_of, runs_in_request
-from service.tuner.importance import FEWEST, Insight, Predict, by_process, insight
+from service.tuner.importance import FEWEST, Insight, Process, by_process, insights
 from service.tuner.tuner import Tuner
 
 # While a study runs, the insight is computed again when the number of trials has grown by this factor. So the total
@@ -76,14 +75,18 @@ def compute(tenant_id: int, study_id: int) -> None:
     wanted = access.rows(StudyInsight, principal).filter(study_id=study_id, asked_at__isnull=False)
     if not wanted.filter(Q(claimed_at=None) | Q(claimed_at__lt=Now() - _LOST)).update(claimed_at=Now()):
         return
+    known = access.rows(StudyInsight, principal).filter(study_id=study_id).first()
     found = change.read(principal, study_id)
     study = found.study
     end = partial(_end, principal, study)
+    is_whole = known is not None and known.data is not None and not known.data.get("missing")
+    # A whole insight stays until the next one is whole.
+    keep = None if is_whole else partial(_keep, principal, study)
     seconds = settings.TRIMTAB_OPERATION_CPU_SECONDS
     try:
         with while_exists(principal, study_id) as caller:
             give_up = partial(_give_up, end, seconds)
-            computed = access.limited(seconds, partial(_compute, principal, found), caller, give_up)
+            computed = access.limited(seconds, partial(_compute, principal, found, keep), caller, give_up)
         end(data=computed, error="")
     except (InterfaceError, OperationalError):
         raise  # the reader that waits requests it again
@@ -113,15 +116,31 @@ def _end(principal: Principal, study: Study, **changes: object) -> None:
     )
 
 
-def _compute(principal: Principal, found: change.Snapshot) -> JsonValue:
-    """Return the data of an insight as plain JSON: that of the model, the space's size, and how to report penalties."""
+def _keep(principal: Principal, study: Study, data: JsonValue) -> None:
+    """Store the parts that are computed, and say that the computation goes on."""
+    access.rows(StudyInsight, principal).filter(study_id=study.pk).update(
+        data=data,
+        error="",
+        finished=study.finished_count,
+        space_version=study.space_version,
+        asked_at=Now(),
+        claimed_at=Now(),
+    )
+
+
+def _compute(
+    principal: Principal, found: change.Snapshot, keep: Callable[[JsonValue], None] | None
+) -> dict[str, JsonValue]:
+    """Return the data of an insight as plain JSON: that of the models, the space's size, and how to report penalties.
+
+    `keep` gets the data before, each time that a part is computed.
+    """
     analysis = analyse(principal, found.study)
     best = None if analysis.verdict is None else analysis.verdict.configuration
     advice = advice_on(found.study, analysis.penalties)
     space = spec_of(found.study).problem.space
     size, feasible = space.cardinality(), space.feasible_count()
-    return {
-        **asdict(_learned(principal, found, best)),
+    general: dict[str, JsonValue] = {
         # As text, because a number may be larger than those of JavaScript.
         "space": {
             "size": None if size is None else str(size),
@@ -129,34 +148,41 @@ def _compute(principal: Principal, found: change.Snapshot) -> JsonValue:
         },
         "penalties": None if advice is None else asdict(advice),
     }
+    data = general
+    for part in _parts(principal, found, best):
+        data = {**asdict(part), **general}
+        if part.missing and keep is not None:
+            keep(data)
+    return data
 
 
-def _learned(principal: Principal, found: change.Snapshot, best: Configuration | None) -> Insight:
+def _parts(principal: Principal, found: change.Snapshot, best: Configuration | None) -> Iterator[Insight]:
+    """Yield the insight around the configuration that the verdict recommends, otherwise the algorithm's own best."""
     study = found.study
     problem = spec_of(study).problem
     if runs_in_request(study):
         tuner = Tuner(problem, method_of(spec_of(study)))
         tuner.update(_trials(principal, study))
-        return _insight(tuner, best, None, *by_process(problem, tuner.finished))
+        best = _recommended(tuner) if best is None else best
+        yield from insights(problem, tuner.finished, best, partial(by_process, problem, tuner.finished))
+        return
     with tuners.borrowed(found) as (learner, _):
         tuner = learner.tuner
-        shares, prospects = tuner.sensitivities(), tuner.prospects()
-        if not shares:
-            shares, prospects = by_process(problem, tuner.finished)
-        return _insight(tuner, best, tuner.predict, shares, prospects)
+        best = _recommended(tuner) if best is None else best
+        yield from insights(tuner.problem, tuner.finished, best, partial(_by_algorithm, tuner))
 
 
-def _insight(
-    tuner: Tuner,
-    best: Configuration | None,
-    predict: Predict | None,
-    shares: Sensitivities,
-    prospects: Sequence[Prospect],
-) -> Insight:
-    """Return the insight around the configuration that the verdict recommends, otherwise the algorithm's own best."""
-    recommended = tuner.recommend() if best is None else None
-    best = best if recommended is None else recommended.configuration
-    return insight(tuner.problem, tuner.finished, predict, shares, best, prospects)
+def _by_algorithm(tuner: Tuner) -> Process:
+    """Return what the algorithm's own process has learned, or a process that is fitted to the same trials."""
+    process = Process(tuner.sensitivities(), tuner.prospects())
+    if not process.sensitivities:
+        process = by_process(tuner.problem, tuner.finished)
+    return replace(process, predict=tuner.predict)
+
+
+def _recommended(tuner: Tuner) -> Configuration | None:
+    found = tuner.recommend()
+    return None if found is None else found.configuration
 
 
 def _trials(principal: Principal, study: Study) -> list[TrialRecord]:

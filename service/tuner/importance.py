@@ -9,13 +9,16 @@ constraints are ignored, and an inactive parameter counts as its default.
 The result also has the Sobol' indices of a Gaussian process, either the algorithm's own or one that is fitted to the
 same trials (`algorithms/gp/sensitivity.py`). Both are shares of the same variance, but the models have different
 errors: a forest misses small smooth effects, a process misses abrupt ones.
+
+The relations of objectives cost milliseconds, the forest seconds, and the process up to a minute. So an insight comes
+in parts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -49,7 +52,22 @@ _LINEAR = 0.999
 # The algorithm whose process is fitted.
 _PROCESS = "gp"
 
+# The parts of an insight that take long, in the order in which they are computed.
+FOREST, PROCESS = "forest", "process"
+
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What a Gaussian process has learned of a problem.
+
+    `predict`: the posterior of the first objective, if slices and surfaces are to be drawn by it.
+    """
+
+    sensitivities: Sensitivities = field(default_factory=dict)
+    prospects: Sequence[Prospect] = ()
+    predict: Predict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,73 +146,71 @@ class Insight:
 
     Configurations with penalties do not count. `correlations`: Pearson's, with a row for each objective; None with too
     few results or if an objective is constant. `prospects`: the probabilities of gains over the default; empty with
-    several objectives, outcome constraints or a context, and without a measurement of the default.
+    several objectives, outcome constraints or a context, and without a measurement of the default. `missing`: the parts
+    that are not computed yet, FOREST (everything in `objectives`) and PROCESS.
     """
 
     objectives: Sequence[ObjectiveInsight]
     correlations: Sequence[Sequence[float | None]]
     dependences: Sequence[Dependence]
     prospects: Sequence[Prospect] = ()
+    missing: Sequence[str] = ()
 
 
-def insight(
+def insights(
     problem: Problem,
     trials: Sequence[TrialRecord],
-    predict: Predict | None = None,
-    sensitivities: Sensitivities | None = None,
     best: Configuration | None = None,
-    prospects: Sequence[Prospect] = (),
-) -> Insight:
-    """Return the insight from these finished trials.
+    process: Callable[[], Process] = Process,
+) -> Iterator[Insight]:
+    """Yield the insight from these finished trials each time that another part is computed; the last one is whole.
 
-    `predict`: the posterior of the first objective, if there is one. `best`: the recommended configuration for that
-    objective; None, as for the other objectives: the one with the best measurements.
+    `best`: the recommended configuration for the first objective; None, as for the other objectives: the one with the
+    best measurements. `process` is called after the forest.
     """
     found = estimates.aggregate(problem, trials)
+    kept = _without_penalties(problem, found, *problem.metrics)
+    table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in kept])
+    relations = _correlations(table, len(problem.metrics)), _dependences(problem, table)
+    yield Insight([], *relations, missing=(FOREST, PROCESS))
     objectives = []
     for place, metric in enumerate(problem.metrics):
         measured = _without_penalties(problem, found, metric)
         values = np.array([estimate.median[metric] for estimate in measured])
         if len(measured) >= FEWEST and float(np.ptp(values)) > 0:
-            known = (sensitivities or {}).get(metric, {})
-            its_own = (predict, best) if place == 0 else (None, None)
-            objectives.append(_of_objective(problem, metric, measured, *its_own, known))
-    kept = _without_penalties(problem, found, *problem.metrics)
-    table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in kept])
-    return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table), prospects)
+            objectives.append(_of_objective(problem, metric, measured, best if place == 0 else None))
+    yield Insight(objectives, *relations, missing=(PROCESS,))
+    learned = process()
+    yield Insight([_with_process(problem, one, learned) for one in objectives], *relations, learned.prospects)
 
 
 def _without_penalties(problem: Problem, found: Sequence[Estimate], *metrics: str) -> Sequence[Estimate]:
     """Return the estimates without a penalty in these metrics: its size would be all that a model explains."""
     kept = np.ones(len(found), dtype=np.bool_)
     for metric in metrics:
-        sign = float(problem.signs()[problem.metrics.index(metric)])
+        sign = _sign(problem, metric)
         values = np.array([sign * one.median[metric] for one in found])
         cap = shown_cap_of(values)
         kept &= values <= (np.inf if cap is None else cap)
     return [found[place] for place in np.flatnonzero(kept).tolist()]
 
 
-def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> tuple[Sensitivities, Sequence[Prospect]]:
+def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> Process:
     """Return the Sobol' indices and the prospects of a process that is fitted to these trials.
 
     It is costly, so only workers call it.
     """
     algorithm = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
     algorithm.update(trials)
-    return algorithm.sensitivities(), algorithm.prospects()
+    return Process(algorithm.sensitivities(), algorithm.prospects())
 
 
 def _of_objective(
-    problem: Problem,
-    metric: str,
-    found: Sequence[Estimate],
-    predict: Predict | None,
-    best: Configuration | None,
-    sensitivities: Mapping[str, Sensitivity],
+    problem: Problem, metric: str, found: Sequence[Estimate], best: Configuration | None
 ) -> ObjectiveInsight:
-    sign = float(problem.signs()[problem.metrics.index(metric)])
+    """Return the insight into one objective by a forest."""
     if best is None:
+        sign = _sign(problem, metric)
         acceptable = [estimate for estimate in found if estimate.acceptable] or found
         best = min(acceptable, key=lambda estimate: sign * estimate.median[metric]).configuration
     kept = _thinned(found)
@@ -202,14 +218,23 @@ def _of_objective(
     order = sorted(range(len(look.names)), key=lambda place: (-look.importances[place][0], place))
     surfaces = [look.surface(*sorted(pair)) for pair in combinations(order[:_PAIRED], 2)]
     effects = [look.effect(place) for place in order]
-    effects = [replace(effect, sensitivity=sensitivities.get(effect.parameter)) for effect in effects]
-    model = "forest"
-    if predict is not None:
-        drawn = _drawn_by(predict, sign, problem, best, effects, surfaces)
-        if drawn is not None:
-            effects, surfaces = drawn
-            model = "gp"
-    return ObjectiveInsight(metric, len(kept), look.explained, model, best, effects, surfaces)
+    return ObjectiveInsight(metric, len(kept), look.explained, "forest", best, effects, surfaces)
+
+
+def _with_process(problem: Problem, found: ObjectiveInsight, process: Process) -> ObjectiveInsight:
+    """Return the insight into one objective with the indices of a process and, if it predicts this objective, with
+    slices and surfaces by it."""
+    known = process.sensitivities.get(found.metric, {})
+    found = replace(found, effects=[replace(one, sensitivity=known.get(one.parameter)) for one in found.effects])
+    if process.predict is None or found.metric != problem.metrics[0]:
+        return found
+    sign = _sign(problem, found.metric)
+    drawn = _drawn_by(process.predict, sign, problem, found.best, found.effects, found.surfaces)
+    return found if drawn is None else replace(found, effects=drawn[0], surfaces=drawn[1], model="gp")
+
+
+def _sign(problem: Problem, metric: str) -> float:
+    return float(problem.signs()[problem.metrics.index(metric)])
 
 
 def _thinned(found: Sequence[Estimate]) -> Sequence[Estimate]:

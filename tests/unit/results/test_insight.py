@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -15,7 +17,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import messages
 from service.trials.tell import add_trial
-from service.tuner.importance import FEWEST
+from service.tuner.importance import FEWEST, Insight
 from tests.factories.domain import make_spec, study_name
 
 
@@ -96,13 +98,60 @@ def test_a_failure_is_reported_and_the_last_answer_stays(
     def fail(*_: object, **__: object) -> None:
         raise ValueError("no forest")
 
-    monkeypatch.setattr(insight, "insight", fail)
+    monkeypatch.setattr(insight, "insights", fail)
     measure(principal, study, 20)
     look(principal, study)
     insight.compute(*reported[0])
     found = look(principal, study)
     assert (found.error, found.asked_at) == ("ValueError: no forest", None)
     assert found.data is not None
+
+
+def test_readers_get_the_parts_of_the_first_insight_and_a_whole_one_stays(
+    principal: Principal, study: str, reported: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure(principal, study, 1)
+    look(principal, study)
+    seen: list[StudyInsight] = []
+    parts = insight.insights
+
+    def watched(*args: Any, **options: Any) -> Iterator[Insight]:
+        for part in parts(*args, **options):
+            yield part
+            seen.append(look(principal, study))
+
+    monkeypatch.setattr(insight, "insights", watched)
+    insight.compute(*reported[0])
+    # What a reader sees after each part; the last one is stored when all are there.
+    assert [one.data["missing"] for one in seen] == [["forest", "process"], ["process"], ["process"]]
+    assert [len(one.data["objectives"]) for one in seen] == [0, 1, 1]
+    assert {(one.finished, one.asked_at is None) for one in seen} == {(FEWEST, False)}
+    assert seen[0].data["space"] == look(principal, study).data["space"]
+    whole = look(principal, study)
+    assert (whole.data["missing"], whole.asked_at) == ([], None)
+
+    seen.clear()
+    measure(principal, study, 3)
+    look(principal, study)
+    insight.compute(*reported[1])
+    assert [one.data for one in seen] == 3 * [whole.data]
+    assert look(principal, study).finished == FEWEST + 3
+
+
+def test_parts_stay_when_a_later_one_fails(
+    principal: Principal, study: str, reported: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure(principal, study, 1)
+    look(principal, study)
+
+    def fail(*_: object) -> None:
+        raise ValueError("no process")
+
+    monkeypatch.setattr(insight, "by_process", fail)
+    insight.compute(*reported[0])
+    found = look(principal, study)
+    assert (found.error, found.asked_at, found.data["missing"]) == ("ValueError: no process", None, ["process"])
+    assert len(found.data["objectives"]) == 1
 
 
 def test_the_insight_uses_the_recommended_configuration_instead_of_a_lucky_run(

@@ -10,9 +10,10 @@ import pytest
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
+from service.core.sensitivity import Sensitivity, Share
 from service.core.space import BoolParameter, CategoricalParameter, Configuration, FloatParameter, IntParameter, Space
 from service.core.trial import TrialRecord
-from service.tuner.importance import FEWEST, ObjectiveInsight, insight
+from service.tuner.importance import FEWEST, FOREST, PROCESS, Insight, ObjectiveInsight, Process, insights
 
 SPACE = Space.build(
     [
@@ -39,6 +40,12 @@ def measured(function: Callable[[Configuration], dict[str, float]], count: int) 
         }
         trials.append(TrialRecord(number, configuration, TrialState.COMPLETED, function(configuration)))
     return trials
+
+
+def insight(problem: Problem, trials: Sequence[TrialRecord], process: Process | None = None) -> Insight:
+    """Return the whole insight."""
+    *_, whole = insights(problem, trials, process=lambda: process or Process())
+    return whole
 
 
 def seconds(configuration: Configuration) -> dict[str, float]:
@@ -129,11 +136,35 @@ def test_slices_are_the_posteriors_where_there_is_one() -> None:
 
     problem = Problem.build(SPACE, [Objective("speed", "maximize")])
     trials = measured(lambda one: {"speed": seconds(one)["seconds"]}, 60)
-    (objective,) = insight(problem, trials, predict).objectives
+    (objective,) = insight(problem, trials, Process(predict=predict)).objectives
     x = next(effect for effect in objective.effects if effect.parameter == "x")
     assert objective.model == "gp"
     assert (x.slice.mean[0], x.slice.mean[-1], x.slice.deviation[0]) == (0.0, 100.0, 0.25)
     assert len(asked) == len(SPACE.parameters) + len(objective.surfaces)
+
+
+def test_an_insight_comes_in_parts_with_the_process_last() -> None:
+    asked: list[str] = []
+    share = Share(0.4, 0.3, 0.5)
+
+    def process() -> Process:
+        asked.append("process")
+        return Process({"seconds": {"x": Sensitivity(share, share)}})
+
+    parts = insights(ONE, measured(seconds, 60), process=process)
+    relations = next(parts)
+    assert (relations.objectives, relations.missing) == ([], (FOREST, PROCESS))
+    assert relations.correlations == [[pytest.approx(1.0)]]
+    forest = next(parts)
+    assert (forest.missing, forest.correlations) == ((PROCESS,), relations.correlations)
+    assert {one.sensitivity for one in forest.objectives[0].effects} == {None}
+    assert asked == []
+    (whole,) = parts
+    assert (whole.missing, whole.correlations, asked) == ((), relations.correlations, ["process"])
+    known = {one.parameter: one.sensitivity for one in whole.objectives[0].effects}
+    assert known["x"] == Sensitivity(share, share)
+    assert known["flag"] is None
+    assert [one.average for one in whole.objectives[0].effects] == [one.average for one in forest.objectives[0].effects]
 
 
 def test_few_or_equal_results_say_nothing() -> None:

@@ -124,6 +124,12 @@ class InsightDataSerializer(serializers.Serializer[Any]):
     penalties = PenaltyAdviceSerializer(
         required=False, allow_null=True, help_text="Null or absent: no value looks like a penalty."
     )
+    missing = serializers.ListField(
+        child=serializers.ChoiceField(["forest", "process"]),
+        required=False,
+        help_text="Parts that are not computed yet. `forest`: `objectives`. `process`: `sensitivity`, `prospects`, and"
+        " slices and surfaces by the study's own posterior. Absent in insight from an earlier version.",
+    )
 
 
 class InsightSerializer(serializers.Serializer[Any]):
