@@ -6,16 +6,18 @@ python -m tests.screens FOLDER
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.factories.browser import build_console, started_browser
 from tests.factories.console import furnished
+from tests.factories.live_states import JOBS, ROLLOUT, WAITING, live_states
 from tests.factories.matched import match_jobs
 from tests.factories.measured import measured
 from tests.factories.service import EmbeddedService
@@ -43,6 +45,8 @@ PAGES = {
     "gallery-study": "/new?gallery=redis/cache.yml&step=review",
     "write-component": "/write-component",
     "agents": "/agents",
+    "live": "/live",
+    "not-found": "/no/such-page",
     "matching": "/matching",
     "matching-explain": "/matching?tab=explain",
     "matching-jobs": "/matching?tab=jobs",
@@ -68,8 +72,16 @@ KINDS = {
     "kind-proven": "/studies/verdict-of-proven",
     "kind-none": "/studies/verdict-of-none",
 }
+# Live studies at work (factories/live_states.py).
+LIVE = {
+    "live-rollout": f"/live?study={ROLLOUT}",
+    "live-jobs": f"/live?study={JOBS}",
+    "live-waiting": f"/live?study={WAITING}",
+    "study-live": f"/studies/{ROLLOUT}?tab=live",
+}
 # A job that is explained on the page for it.
 JOB = "{user: grace, name: allreduce_2, program: allreduce, command: /opt/mpi/bin/allreduce --size 4M, nodes: 4}"
+LOADING = re.compile(r"^Loading .* …$")
 STEPS = ("Parameters", "Objectives", "Method", "Budget", "Review")
 SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -91,10 +103,11 @@ def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
             page.get_by_label("Administrator token").fill(service.token)
             page.get_by_role("button", name="Sign in").click()
             page.get_by_role("heading", name="Home").wait_for()
-            for name, path in {**PAGES, **KINDS}.items():
+            for name, path in {**PAGES, **KINDS, **LIVE}.items():
                 page.goto(path)
                 page.get_by_role("heading", level=1).wait_for()
-                # What comes after the first answer, and the first frame of a chart.
+                expect(page.get_by_text(LOADING)).to_have_count(0)
+                # The first frame of a chart.
                 page.wait_for_timeout(1200)
                 picture(name)
                 if name == "new":
@@ -131,10 +144,11 @@ def main() -> None:
             furnished(service, folder) as rest,
             started_browser() as browser,
         ):
-            match_jobs(service, rest)
+            records = match_jobs(service, rest)
             measured(service)
             make_studies(service, ["disturbed", "proven", "none"])
-            shoot(browser, service, out)
+            with live_states(service, rest, records["bcast-2"], folder / "live"):
+                shoot(browser, service, out)
     print(f"{len(list(out.glob('*.png')))} pictures in {out}")
 
 

@@ -10,59 +10,19 @@ import pytest
 from typer.testing import CliRunner
 
 import trimtab
-from tests.factories.agent import RealAgent
 from tests.factories.patience import PATIENCE, wait_for
+from tests.factories.rolling import NAMES, ROLLING, rolling_system
 from tests.factories.service import EmbeddedService
 from trimtab.cli.main import app
 from trimtab.live import LiveStatus
 
 pytestmark = pytest.mark.usefixtures("programs_start")
 
-NAMES = ("one", "two", "three")
-# Any candidate is faster: the latency is 8 ms with the settings of a trial, and 10 ms without.
-COMPONENT = """
-name: rolling
-parameters:
-  size: {{type: int, min: 1, max: 64, default: 4}}
-live:
-  instances: [one, two, three]
-  apply: {{command: [./apply.sh, "{system}/{{instance}}"]}}
-  revert: {{command: [./revert.sh, "{system}/{{instance}}"]}}
-  verify: {{command: [./show.sh, "{system}/{{instance}}"]}}
-  keep: {{command: [./keep.sh, "{system}/{{instance}}"]}}
-  metrics:
-    latency: {{type: file, file: "{system}/{{instance}}.latency", every: 0.1}}
-  guards:
-    limit: {{metric: latency, above: 100, for: 0.2}}
-  warm_up: 0.05
-  block: 0.3
-"""
-SCRIPTS = {
-    "apply.sh": 'cat > "$1.new" && mv "$1.new" "$1" && echo 8 > "$1.latency"',
-    "revert.sh": 'rm -f "$1"; if [ -e "$1.own" ]; then echo 8; else echo 10; fi > "$1.latency"',
-    "show.sh": 'cat "$1" 2>/dev/null || cat "$1.own" 2>/dev/null || echo \'{"size": 4}\'',
-    "keep.sh": 'cat > "$1.own"',
-}
-
 
 @pytest.fixture
 def system(tmp_path: Path, embedded_service: EmbeddedService) -> Iterator[Path]:
     """The folder of a system of three instances, with an agent that switches them."""
-    system, home = tmp_path / "system", tmp_path / "components" / "rolling"
-    system.mkdir()
-    home.mkdir(parents=True)
-    for name in NAMES:
-        (system / f"{name}.latency").write_text("10")
-    (home / "component.yaml").write_text(COMPONENT.format(system=system))
-    for name, script in SCRIPTS.items():
-        (home / name).write_text(f"#!/bin/sh\n{script}\n")
-        (home / name).chmod(0o755)
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("live: {}")
-    policy.chmod(0o600)
-    token = embedded_service.data_dir / "admin-token"
-    options = ["--policy", str(policy)]
-    with RealAgent(tmp_path, embedded_service.grpc_address, token, home.parent, name="rolling", options=options):
+    with rolling_system(embedded_service, tmp_path) as system:
         yield system
 
 
@@ -74,7 +34,7 @@ def own(system: Path) -> list[bool]:
 def create(client: trimtab.Client, name: str, watch: str) -> trimtab.Study:
     return client.create_study(
         name,
-        component="rolling",
+        component=ROLLING,
         objectives=[trimtab.Minimize("latency")],
         max_trials=1,
         live={"approve": "none", "watch": watch, "pairs": {"least": 6, "most": 24}},

@@ -41,6 +41,14 @@ def test_a_part_that_cannot_be_loaded_is_loaded_when_the_service_answers(page: P
     expect(page.get_by_role("heading", name="Agents", level=1)).to_be_visible()
 
 
+def test_an_unknown_address_keeps_the_navigation(page: Page) -> None:
+    page.goto("/no/such-page")
+    expect(page.get_by_role("heading", name="Page not found", level=1)).to_be_visible()
+    expect(page.get_by_text("/no/such-page")).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Agents").click()
+    expect(page.get_by_role("heading", name="Agents", level=1)).to_be_visible()
+
+
 def test_a_draft_and_its_step_survive_a_reload(page: Page) -> None:
     page.goto("/new?component=bowl")
     step(page, "Review")

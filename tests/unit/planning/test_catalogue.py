@@ -1,4 +1,6 @@
+import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from service.studies.specs import parse
 from service.tenancy.principal import Principal
 from service.trials.method import completed
 from tests.factories.study_files import BASE
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_catalogue_says_how_to_install_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,6 +26,16 @@ def test_the_catalogue_says_how_to_install_what_is_missing(monkeypatch: pytest.M
         **complete,
         "tpe": f"Not installed here (pip install 'trimtab-service[tpe]'). {complete['tpe']}",
     }
+
+
+def test_the_console_has_each_note_in_german() -> None:
+    """The file has the service's texts as keys, so that a changed text needs a new translation."""
+    found = catalogue()
+    entries = [*found.algorithms, *found.resampling, *found.estimators, *found.pruning, *found.stopping]
+    notes = {note for entry in entries for note in (entry.doc, *(option.doc for option in entry.options)) if note}
+    german = json.loads((ROOT / "web/src/locales/methods.de.json").read_text())
+    assert german.keys() == notes
+    assert all(german.values())
 
 
 def test_a_new_study_cannot_have_an_algorithm_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,11 @@ import { part } from "@/lib/chunks";
 import { sessionQuery } from "@/lib/session";
 import { administrationSearch, compareSearch, gallerySearch, liveSearch, matchingSearch, newStudySearch, signInSearch, studiesSearch, studySearch, tableSearch, writeComponentSearch } from "./addresses";
 import { onSignedOut, queries } from "./queries";
-import { Failure } from "./routes/Failure";
-import { NotFound } from "@/app/routes/Failure";
+import { Failure, NotFound } from "./routes/Failure";
 import { SignInPage } from "./routes/SignInPage";
 import { Shell } from "./Shell";
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound, errorComponent: Failure });
+const root = createRootRoute({ component: Outlet, errorComponent: Failure });
 
 const signIn = createRoute({ getParentRoute: () => root, path: "/sign-in", validateSearch: signInSearch, component: SignInPage });
 
@@ -137,6 +136,9 @@ const record = createRoute({
   component: lazyRouteComponent(() => part(() => import("./routes/matching/RecordPage")), "RecordPage"),
 });
 
+/** Any other address. A page of its own keeps the navigation, and asks for the sign-in like all others. */
+const unknown = createRoute({ getParentRoute: () => signedIn, path: "$", component: NotFound });
+
 const administration = createRoute({
   getParentRoute: () => signedIn,
   path: "/administration",
@@ -147,7 +149,7 @@ const administration = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     signIn,
-    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, batchScript, gallery, components, component, writeComponent, agents, live, matching, record, administration]),
+    signedIn.addChildren([home, studies, study, trial, report, compare, newStudy, batchScript, gallery, components, component, writeComponent, agents, live, matching, record, administration, unknown]),
   ]),
   // A page that fails is replaced inside the frame.
   defaultErrorComponent: Failure,

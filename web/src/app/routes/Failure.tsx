@@ -1,8 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useRouter } from "@tanstack/react-router";
+import { Link, useLocation, useRouter } from "@tanstack/react-router";
 import { useEffect, type ReactNode } from "react";
-import { Empty, Problem } from "@/components/Message";
+import { Problem } from "@/components/Message";
+import { useTitle } from "@/lib/browser";
 import { isUnloaded } from "@/lib/chunks";
 import styles from "./pages.module.css";
 
@@ -45,11 +46,15 @@ function Unloaded({ error }: { error: Error }) {
 
 /** The page of an unknown address. */
 export function NotFound() {
+  const { pathname } = useLocation();
+  useTitle(t`Page not found`);
   return (
-    <main>
-      <Empty title={t`Page not found`}>
+    <>
+      <h1>{t`Page not found`}</h1>
+      <p>{t`The console has no page with the address ${pathname}.`}</p>
+      <p>
         <Link to="/studies">{t`Go to studies`}</Link>
-      </Empty>
-    </main>
+      </p>
+    </>
   );
 }

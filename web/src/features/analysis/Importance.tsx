@@ -8,6 +8,7 @@ import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
 import type { Effect, ObjectiveInsight } from "@/lib/api/client";
 import { formatNumber, formatPercent } from "@/lib/format";
+import type { Part } from "./api";
 import styles from "./analysis.module.css";
 
 const FIRST = 12;
@@ -16,7 +17,7 @@ const BAR = 8;
 const STEP = 10;
 
 /** Plot the share of the variance that each parameter explains, by the forest and by a Gaussian process, with its uncertainty. */
-export function Importance({ study, insight }: { study: string; insight: ObjectiveInsight }) {
+export function Importance({ study, insight, process = "there" }: { study: string; insight: ObjectiveInsight; process?: Part }) {
   const [all, showAll] = useState(false);
   const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
   const option = useCallback((palette: Palette) => importanceOption(palette, insight, all), [insight, all]);
@@ -48,6 +49,11 @@ export function Importance({ study, insight }: { study: string; insight: Objecti
         {t`The main effect is the share of the variance over the whole space that a parameter explains alone; whiskers: one standard deviation between the trees of the forest.`}{" "}
         {together(insight)}
       </p>
+      {process === "there" ? null : (
+        <p className={styles.note} role="status">
+          {process === "awaited" ? t`The Sobol’ indices of a Gaussian process are being computed.` : t`The Sobol’ indices of a Gaussian process could not be computed.`}
+        </p>
+      )}
       {lanes.length === 1 ? null : (
         <>
           <p className={styles.note}>

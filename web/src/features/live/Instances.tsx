@@ -7,7 +7,7 @@ import type { Configuration, LiveInstance, LiveStatus } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatValue } from "@/lib/format";
 import { Guards } from "./Guards";
-import { phaseText, stateText, whyText } from "./texts";
+import { phaseText, sourceOf, stateText, whyText } from "./texts";
 import styles from "./live.module.css";
 
 // eslint-disable-next-line lingui/no-unlocalized-strings -- names of tones
@@ -33,10 +33,11 @@ export function Instances({ status, link }: Props) {
 }
 
 function Instance({ instance, status, link }: { instance: LiveInstance } & Props) {
-  const { state, trial, settings } = instance;
+  const { state, settings } = instance;
+  const trial = sourceOf(instance, status.kept);
   const isInForce = state === "running" || state === "kept";
   const phase = state === "running" ? phaseText(instance) : "";
-  const text = whyText(instance, status.kept, status.details.most_pairs);
+  const text = whyText(instance, status);
   const shown = Object.keys(settings).length > 0 ? settings : state === "idle" ? status.original : settings;
   return (
     <li className={state === "stuck" ? `${styles.instance} ${styles.stuck}` : styles.instance}>
@@ -106,11 +107,12 @@ function Report({ instance: { agent, seen_at: at } }: { instance: LiveInstance }
 }
 
 function NotSwitched({ status }: { status: LiveStatus }) {
+  const ofJobs = status.jobs !== null && status.jobs !== undefined;
   return (
-    <>
-      <p>{t`No trial has switched an instance yet. Agents report what is in force from the first trial on.`}</p>
+    <div className={styles.single}>
+      <p>{ofJobs ? t`Jobs that match the record get these settings. One job of each pair gets the candidate.` : t`No trial has switched an instance yet. Agents report what is in force from the first trial on.`}</p>
       <Settings values={status.in_force} original={status.in_force} />
-      {status.known ? null : <p className={styles.soft}>{t`These are the component’s defaults: no trial has read the settings yet.`}</p>}
-    </>
+      {status.known || ofJobs ? null : <p className={styles.soft}>{t`These are the component’s defaults: no trial has read the settings yet.`}</p>}
+    </div>
   );
 }

@@ -42,6 +42,11 @@ export function LiveView({ status, link, notices }: Props) {
           <Card title={t`In force`}>
             <Instances status={status} link={link} />
           </Card>
+          {status.jobs === null || status.jobs === undefined ? null : (
+            <Card title={t`Jobs`}>
+              <Jobs jobs={status.jobs} />
+            </Card>
+          )}
           <Experiment status={status} link={link} />
           <Rollout status={status} link={link} />
         </div>
@@ -49,11 +54,6 @@ export function LiveView({ status, link, notices }: Props) {
           <Card title={waiting === 0 ? t`Plans` : plural(waiting, { one: "# plan waits for an approval", other: "# plans wait for an approval" })}>
             <Plans status={status} link={link} />
           </Card>
-          {status.jobs === null || status.jobs === undefined ? null : (
-            <Card title={t`Jobs`}>
-              <Jobs jobs={status.jobs} />
-            </Card>
-          )}
           <Card title={t`Budget`}>
             <Budgets budgets={status.budgets} />
           </Card>
@@ -73,6 +73,7 @@ export function LiveView({ status, link, notices }: Props) {
 }
 
 function summary({ kept, settled }: LiveStatus): string {
+  if (settled === 0) return t`No candidate has been tried to the end yet.`;
   const now = kept.filter((one) => one.in_force).length;
   const tried = plural(settled, { one: "# candidate tried", other: "# candidates tried" });
   return now === 0 ? t`${tried}, none of them is kept.` : t`${tried}, ${formatNumber(now)} of them kept.`;

@@ -28,36 +28,46 @@ export function Rollout({ status: { rollout, checks, details }, link }: Props) {
 }
 
 function Stages({ rollout }: { rollout: NonNullable<LiveStatus["rollout"]> }) {
+  const { stages, stage, watched_until: until, due_at: due } = rollout;
   const groups: [string, readonly string[]][] = [
     [t`Kept on`, rollout.in_force],
     [t`Waiting`, rollout.waiting],
     [t`Held back, for comparison`, rollout.held_back],
   ];
   return (
-    <>
-      <ol className={styles.stages}>
-        {rollout.stages.map((count, place) => (
-          <li key={count}>
-            <Badge tone={place < rollout.stage ? "good" : "soft"}>{plural(count, { one: "# instance", other: "# instances" })}</Badge>
-          </li>
-        ))}
-      </ol>
-      <p className={styles.soft}>
-        {rollout.watched_until === null
-          ? t`Next trial: ${formatTime(new Date(rollout.due_at))}.`
-          : t`The gain is watched until ${formatTime(new Date(rollout.watched_until))}; next check: ${formatTime(new Date(rollout.due_at))}.`}
-      </p>
-      <dl className={styles.groups}>
-        {groups.map(([name, instances]) =>
-          instances.length === 0 ? null : (
-            <Fragment key={name}>
-              <dt>{name}</dt>
-              <dd>{instances.join(", ")}</dd>
-            </Fragment>
-          ),
-        )}
-      </dl>
-    </>
+    <dl className={styles.groups}>
+      <dt>{t`Stages`}</dt>
+      <dd>
+        <ol className={styles.stages}>
+          {stages.map((count, place) => (
+            <li key={count}>
+              <Badge tone={place < stage ? "good" : "soft"}>{plural(count, { one: "# instance", other: "# instances" })}</Badge>
+              <span className="visually-hidden"> {place < stage ? t`done` : t`to come`}</span>
+            </li>
+          ))}
+        </ol>
+      </dd>
+      {groups.map(([name, instances]) =>
+        instances.length === 0 ? null : (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{instances.join(", ")}</dd>
+          </Fragment>
+        ),
+      )}
+      {until === null ? null : (
+        <>
+          <dt>{t`Watched until`}</dt>
+          <dd>{formatTime(new Date(until))}</dd>
+        </>
+      )}
+      {until === due ? null : (
+        <>
+          <dt>{until === null ? t`Next trial` : t`Next check`}</dt>
+          <dd>{formatTime(new Date(due))}</dd>
+        </>
+      )}
+    </dl>
   );
 }
 

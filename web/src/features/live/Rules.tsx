@@ -35,7 +35,7 @@ function Budget({ budget: { name, metric, per, limit, spent, worst } }: { budget
             <span className={share >= 1 ? styles.bad : share >= 0.85 ? styles.warn : styles.good} style={{ width: `${Math.min(100 * share, 100)}%` }} />
             <span className={styles.atRisk} style={{ left: `${Math.min(100 * share, 100)}%`, width: `${Math.max(0, Math.min(100 * (worst / limit), 100 - 100 * share))}%` }} />
           </span>
-          <p className={styles.soft}>{t`A trial that fails totally costs at most ${failure} more (hatched).`}</p>
+          {worst === 0 ? null : <p className={styles.soft}>{t`A trial that fails totally costs at most ${failure} more (hatched).`}</p>}
         </>
       )}
     </li>

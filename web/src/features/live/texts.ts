@@ -1,6 +1,6 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
-import type { LiveInstance, LiveKept } from "@/lib/api/client";
+import type { LiveInstance, LiveKept, LiveStatus } from "@/lib/api/client";
 import { formatDuration, formatNumber } from "@/lib/format";
 import { changeText } from "./effects";
 
@@ -52,16 +52,24 @@ export function decisionText(decision: string): string {
   return known === undefined ? decision : i18n._(known);
 }
 
+/** Return the trial whose settings an instance has: the one that kept them, or the one that runs. The last trial on an instance may have ended without effect. */
+export function sourceOf({ state, instance, trial }: LiveInstance, kept: readonly LiveKept[]): number | null {
+  if (state !== "kept") return trial;
+  return kept.findLast((one) => one.in_force && one.instances.includes(instance))?.trial ?? trial;
+}
+
 /** Say why the settings of an instance are in force. */
-export function whyText({ state, trial, candidate, pairs, reason }: LiveInstance, kept: readonly LiveKept[], mostPairs: number): string {
-  const number = trial === null ? "" : String(trial);
+export function whyText(instance: LiveInstance, { kept, rollout, details }: Pick<LiveStatus, "kept" | "rollout" | "details">): string {
+  const { state, candidate, pairs, reason } = instance;
+  const source = sourceOf(instance, kept);
+  const number = source === null ? "" : String(source);
   switch (state) {
     case "running": {
       const which = candidate ? t`Candidate of trial ${number}, on trial` : t`Settings before trial ${number}, in turns with its candidate`;
-      return pairs === 0 ? `${which}.` : t`${which}: ${formatNumber(pairs)} of at most ${formatNumber(mostPairs)} pairs.`;
+      return pairs === 0 ? `${which}.` : t`${which}: ${formatNumber(pairs)} of at most ${formatNumber(details.most_pairs)} pairs.`;
     }
     case "kept": {
-      const own = kept.find((one) => one.trial === trial);
+      const own = kept.find((one) => one.trial === source);
       return own?.effect == null ? t`Kept after trial ${number}, under guards.` : t`Kept after trial ${number}, which showed ${changeText(own.effect)}. Its guards still hold.`;
     }
     case "stuck":
@@ -69,6 +77,7 @@ export function whyText({ state, trial, candidate, pairs, reason }: LiveInstance
     case "stopped":
       return t`Somebody has run trimtab-agent live stop there. No trial begins before trimtab-agent live clear.`;
     case "idle":
+      if (rollout?.held_back.includes(instance.instance) === true) return t`Held back with the settings of the start, for comparison.`;
       return reason === "" ? t`No trial has settings in force.` : t`No trial has settings in force. The last kept ones were taken back: ${reason}`;
   }
 }

@@ -1,12 +1,13 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ApiError, unwrap, type Study, type StudySpec } from "@/lib/api/client";
+import { translated } from "./notes";
 
 // The service's largest page.
 const MOST = 200;
 
 export const methodsQuery = queryOptions({
   queryKey: ["methods"],
-  queryFn: () => unwrap(api.GET("/api/v1/methods")),
+  queryFn: async () => translated(await unwrap(api.GET("/api/v1/methods"))),
   staleTime: Infinity,
 });
 

@@ -5,7 +5,7 @@ import styles from "@/app/routes/pages.module.css";
 import { Card } from "@/components/Card";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Select";
-import { insightQuery } from "@/features/analysis/api";
+import { insightQuery, partOf } from "@/features/analysis/api";
 import { Contour } from "@/features/analysis/Contour";
 import { Distribution } from "@/features/analysis/Distribution";
 import { EffectTable } from "@/features/analysis/EffectTable";
@@ -49,7 +49,17 @@ export function AnalysisTab({ study, trials: all, analysis, finished, metric = "
     [modelled, study],
   );
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
+  const isMeasured = useMemo(() => trials.some(({ metrics }) => objective !== undefined && metrics?.[objective.metric] !== undefined), [trials, objective]);
   if (objective === undefined) return null;
+  const curves = <LearningCurves study={study.name} finished={finished} objective={objective} best={best} onPick={onPick} />;
+  if (!isMeasured) {
+    return (
+      <>
+        <NothingYet insight={insight} study={study} metric={objective.metric} />
+        {curves}
+      </>
+    );
+  }
   return (
     <>
       <div className={styles.choices}>
@@ -61,22 +71,22 @@ export function AnalysisTab({ study, trials: all, analysis, finished, metric = "
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {analysis === undefined || analysis.advice === "" ? null : <p role="note">{adviceText(analysis)}</p>}
       {insight?.data ? <Notes data={insight.data} /> : null}
-      {modelled === undefined ? (
+      {modelled === undefined && partOf(insight, "forest") !== "awaited" ? (
         <NothingYet insight={insight} study={study} metric={objective.metric} />
       ) : (
         <>
           <div className={styles.halves}>
             <Card title={t`Parameter importance for ${objective.metric}`}>
-              <Importance study={study.name} insight={modelled} />
+              {modelled === undefined ? <Loading what={t`importance`} /> : <Importance study={study.name} insight={modelled} process={partOf(insight, "process")} />}
             </Card>
             <Card title={t`Interaction of two parameters`}>
-              <Contour study={study.name} spec={study.spec} objective={objective} insight={modelled} trials={trials} />
+              {modelled === undefined ? <Loading what={t`interactions`} /> : <Contour study={study.name} spec={study.spec} objective={objective} insight={modelled} trials={trials} />}
             </Card>
           </div>
           <Card title={t`Effect of each parameter on ${objective.metric}`}>
-            <Slices key={objective.metric} study={study.name} spec={study.spec} objective={objective} insight={modelled} trials={trials} />
+            {modelled === undefined ? <Loading what={t`effects`} /> : <Slices key={objective.metric} study={study.name} spec={study.spec} objective={objective} insight={modelled} trials={trials} />}
           </Card>
-          {insight?.data && analysis ? (
+          {modelled !== undefined && insight?.data && analysis ? (
             <Card title={t`Effect of each option`}>
               <EffectTable spec={study.spec} data={insight.data} standard={analysis.default_params} />
             </Card>
@@ -89,7 +99,7 @@ export function AnalysisTab({ study, trials: all, analysis, finished, metric = "
       <Card title={t`Parallel coordinates`}>
         <ParallelCoordinates study={study.name} spec={study.spec} objective={objective} trials={trials} order={order} best={best} />
       </Card>
-      <LearningCurves study={study.name} finished={finished} objective={objective} best={best} onPick={onPick} />
+      {curves}
       <OwnPlot study={study.name} spec={study.spec} trials={trials} order={order} chosen={chosen} onChoose={onChoose} onPick={onPick} />
     </>
   );
@@ -110,7 +120,7 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
         ? t`Fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}, the model explains almost none of the variance. Do not rely on the charts below.`
         : t`The model was fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}. On configurations held out from the fit, it explains ${formatPercent(Math.min(explained, 1))} of the variance.`,
     insight.data === null ? "" : plural(insight.finished, { one: "As of # finished trial.", other: "As of # finished trials." }),
-    insight.computing && insight.data !== null ? t`A newer analysis is being computed.` : "",
+    insight.computing && insight.data !== null && (insight.data.missing ?? []).length === 0 ? t`A newer analysis is being computed.` : "",
     insight.error === "" ? "" : t`The last computation failed: ${insight.error}`,
   ];
   return (
@@ -121,7 +131,9 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
 }
 
 function NothingYet({ insight, study, metric }: { insight: Insight | undefined; study: Study; metric: string }) {
-  if (insight === undefined || (insight.computing && insight.data === null)) return <Loading what={t`analysis`} />;
+  if (insight === undefined) return <Loading what={t`analysis`} />;
+  // The error stands above.
+  if (insight.error !== "") return null;
   if (study.finished_count < insight.needed) {
     return (
       <Empty title={t`Not enough results yet`}>
@@ -162,7 +174,7 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
   return (
     <>
       {error === null ? null : <Problem error={error} />}
-      {insight?.computing ? <Loading what={t`correlations`} /> : null}
+      {insight?.computing && insight.data === null ? <Loading what={t`correlations`} /> : null}
       <TradeOffs parameters={study.spec.space.parameters} study={study.name} objectives={objectives} points={points} analysis={analysis} data={insight?.data ?? null} onPick={onPick} />
     </>
   );
