@@ -60,7 +60,7 @@ Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a Gaussian process has learned of a problem.
+    """The results of a Gaussian process that has learned from finished trials.
 
     `predict`: the posterior of the first objective, if slices and surfaces are to be drawn by it.
     """
