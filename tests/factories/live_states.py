@@ -81,7 +81,7 @@ class _Agent:
 
     def report(self, record: str, ends: list[tuple[str, matching_pb2.Decision.ValueType, float]]) -> None:
         """Report jobs that have ended: submission, decision and run time."""
-        jobs = []
+        jobs: list[matching_pb2.JobReport] = []
         for name, decision, seconds in ends:
             one = matching_pb2.JobReport(
                 submission=name,

@@ -17,7 +17,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import messages
 from service.trials.tell import add_trial
-from service.tuner.importance import FEWEST, Insight
+from service.tuner.importance import FEWEST, Insight, insights
 from tests.factories.domain import make_spec, study_name
 
 
@@ -113,10 +113,9 @@ def test_readers_get_the_parts_of_the_first_insight_and_a_whole_one_stays(
     measure(principal, study, 1)
     look(principal, study)
     seen: list[StudyInsight] = []
-    parts = insight.insights
 
     def watched(*args: Any, **options: Any) -> Iterator[Insight]:
-        for part in parts(*args, **options):
+        for part in insights(*args, **options):
             yield part
             seen.append(look(principal, study))
 
