@@ -17,7 +17,7 @@ const BAR = 8;
 const STEP = 10;
 
 /** Plot the share of the variance that each parameter explains, by the forest and by a Gaussian process, with its uncertainty. */
-export function Importance({ study, insight, process = "there" }: { study: string; insight: ObjectiveInsight; process?: Part }) {
+export function Importance({ study, insight, process }: { study: string; insight: ObjectiveInsight; process?: Part }) {
   const [all, showAll] = useState(false);
   const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
   const option = useCallback((palette: Palette) => importanceOption(palette, insight, all), [insight, all]);
@@ -49,7 +49,7 @@ export function Importance({ study, insight, process = "there" }: { study: strin
         {t`The main effect is the share of the variance over the whole space that a parameter explains alone; whiskers: one standard deviation between the trees of the forest.`}{" "}
         {together(insight)}
       </p>
-      {process === "there" ? null : (
+      {process === undefined || process === "there" ? null : (
         <p className={styles.note} role="status">
           {process === "awaited" ? t`The Sobol’ indices of a Gaussian process are being computed.` : t`The Sobol’ indices of a Gaussian process could not be computed.`}
         </p>

@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import type { Methods } from "@/lib/api/client";
 
 // The notes on methods and their options are texts of the service. Each language has a file: the texts by the service's.
+// eslint-disable-next-line lingui/no-unlocalized-strings -- the name of an export
 const FILES = import.meta.glob<Record<string, string>>("/src/locales/methods.*.json", { import: "default" });
 const NOT_INSTALLED = /^Not installed here \((.*?)\)\. /;
 
