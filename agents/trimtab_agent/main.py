@@ -538,7 +538,8 @@ def _check(options: argparse.Namespace) -> None:
 def _try(options: argparse.Namespace) -> None:
     from trimtab_agent.trying import try_once
 
-    machine = Machine()
+    timed = options.runner == "local" and not options.json and not options.dry_run
+    machine = Machine() if timed else None
     given = Path(options.component)
     folder = options.components or Path()
     # Load only the component's own folder if it exists, so that errors of its neighbours do not matter.
@@ -554,7 +555,7 @@ def _try(options: argparse.Namespace) -> None:
         raise ConfigError(f"{folder} has no component {options.component!r}; it has {', '.join(components)}")
     application = options.application or next(iter(component.applications))
     runner = _runner(options, 1)
-    if options.runner == "local" and not options.json:
+    if machine is not None:
         write(machine.describe())
     state = options.state_dir.absolute()
     limit = options.build_cache_mib << 20

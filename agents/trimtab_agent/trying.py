@@ -158,7 +158,7 @@ def _print_spec(component: Component, spec: JobSpec, *, used: bool) -> None:
         parameter = component.parameters[name]
         notes = [f"unit {parameter.unit}"] if parameter.unit else []
         if parameter.text(value) != as_text(value):
-            notes.append(f"written {parameter.text(value)}")
+            notes.append(f"written {parameter.text(value) or 'as an empty text'}")
         if value != parameter.default:
             notes.append(f"default {as_text(parameter.default)}")
         write(f"{name} = {as_text(value)}" + (f"   ({', '.join(notes)})" if notes else ""))

@@ -24,6 +24,7 @@ from trimtab_components.schema import (
     Parameter,
     Range,
     Scalar,
+    Switch,
     as_text,
 )
 
@@ -85,7 +86,9 @@ def parse_value(parameter: Parameter, text: str) -> Scalar:
         known = domain.values if isinstance(domain, Choices) else (True, False)
         candidates = [value for value in known if text in (as_text(value), parameter.text(value))]
     if not candidates:
-        raise UnsuitableValueError(f"parameter {parameter.name!r}: {text!r} is not {domain.allowed()}")
+        own = {True: parameter.on, False: parameter.off} if isinstance(domain, Switch) else {}
+        others = "".join(f", or {word}" for word in own.values() if word and word not in ("true", "false"))
+        raise UnsuitableValueError(f"parameter {parameter.name!r}: {text!r} is not {domain.allowed()}{others}")
     return domain.cast(candidates[0])
 
 

@@ -27,22 +27,32 @@ def _units() -> Iterator[tuple[str, tuple[str, float]]]:
     """Yield each unit with its kind, and its size in the first unit of the kind."""
     for name, size in _TIME.items():
         yield name, ("time", size)
-    plain: dict[str, tuple[str, float]] = dict.fromkeys(("byte", "bytes"), ("bytes", 1.0))
+    plain: dict[str, tuple[str, float]] = dict.fromkeys(("byte", "bytes", "Byte", "Bytes"), ("bytes", 1.0))
     plain |= {f"{prefix}B": ("bytes", size) for prefix, size in _PREFIXES.items()}
     plain |= {f"{prefix}{end}": ("bytes", size) for prefix, size in _BINARY.items() for end in ("B", "")}
     for word in ("bit", "bits"):
         plain |= {f"{prefix}{word}": ("bits", size) for prefix, size in {**_PREFIXES, **_BINARY}.items()}
     for name, (kind, size) in plain.items():
         yield name, (kind, size)
-        for per in ("/s", "/sec"):
-            yield name + per, (f"{kind} per second", size)
+        yield f"{name}/s", (f"{kind} per second", size)
     for prefix, size in _PREFIXES.items():
         yield f"{prefix}bps", ("bits per second", size)
+        yield f"{prefix}Bps", ("bytes per second", size)
         yield f"{prefix}Hz", ("frequency", size)
+        for word in ("FLOPS", "FLOP/s", "Flops", "Flop/s", "flops", "flop/s"):
+            yield prefix + word, ("operations of floating-point numbers per second", size)
     yield "%", ("percent", 1.0)
 
 
 _UNITS: Mapping[str, tuple[str, float]] = dict(_units())
+_PER_SECOND = re.compile(r"\s*(?:/|\bper\b)\s*s(?:ec(?:ond)?)?", re.IGNORECASE)
+_PER_OPERATION = re.compile(r"\s*(?:/|\bper\b)\s*(?:op(?:eration)?|iter(?:ation)?|call|req(?:uest)?|query)")
+# Events per second. A prefix is read before these words alone; another word begins with a small letter.
+_RATE = re.compile(
+    r"(?P<prefix>[kKMG]?)\s*(?i:(?P<what>i?ops?|operations?|req(?:uest)?s?|transactions?|queries|query|events?"
+    r"|msgs?|messages?|rows?|records?|items?|keys|tokens?|samples?)/s|(?P<short>iops|tps|qps|rps|fps))"
+    r"|(?P<other>(?!\w*(?:bytes?|bits?|ib|b)/)[a-z]{3,})/s"
+)
 # The units of times in files that people write.
 TIMES: Mapping[str, float] = {"": 1.0, **{name: _TIME[name] for name in ("s", "m", "min", "h", "d")}}
 
@@ -76,13 +86,16 @@ def parse(text: str, unit: str = "") -> float:
     value, found = _time(plain) or _number(plain, text, unit)
     if not found or found == unit:
         return _finite(value, text)
-    kind, size = _UNITS[found]
+    kind, size = _unit(found) or ("", 1.0)
     if not unit:
         return _finite(value * size, text)
-    if unit not in _UNITS or _UNITS[unit][0] != kind:
+    wanted, wanted_size = _unit(unit) or (unit, 1.0)
+    if found == "k" and not wanted.startswith(("bytes", "bits", "time")):
+        return _finite(value * size, text)
+    if wanted != kind:
         raise QuantityError(f"{_short(text)} has the unit {found}, which is not one of {unit}")
     # One division of exact sizes keeps 16 ms in ms at 16.
-    return _finite(value * (size / _UNITS[unit][1]), text)
+    return _finite(value * (size / wanted_size), text)
 
 
 def seconds(text: str) -> float:
@@ -92,6 +105,20 @@ def seconds(text: str) -> float:
         QuantityError: the text is no time.
     """
     return parse(text, "s")
+
+
+def _unit(name: str) -> tuple[str, float] | None:
+    """Return the kind of a unit, and its size in the first unit of the kind; None if it is not known."""
+    if name == "k":  # as in `IOPS=12.3k`; M and G can mean two numbers
+        return "a number", 1e3
+    name = _PER_SECOND.sub("/s", name)
+    if known := _UNITS.get(name) or _UNITS.get(_PER_OPERATION.sub("", name)):
+        return known
+    rate = _RATE.fullmatch(name)
+    if rate is None:
+        return None
+    what = (rate["what"] or rate["short"] or rate["other"]).lower()
+    return f"{what.rstrip('s')} per second", _PREFIXES[rate["prefix"] or ""]
 
 
 def _time(text: str) -> tuple[float, str] | None:
@@ -120,7 +147,7 @@ def _number(plain: str, text: str, unit: str) -> tuple[float, str]:
     if match is None or not (match["whole"] or match["part"]):
         raise QuantityError(f"{_short(text)} is not a number")
     found = match["unit"].strip()
-    if found and found != unit and found not in _UNITS:
+    if found and found != unit and _unit(found) is None:
         if not re.match(r"[A-Za-zµμ%/]", found):
             raise QuantityError(
                 f"{_short(text)} is not a number: a comma separates groups of three digits, and a point decimals"

@@ -233,3 +233,12 @@ def test_typed_values_are_checked(component: LoadComponent) -> None:
     for name, text in (("n", "x"), ("n", "99"), ("on", "1"), ("mode", "zzz")):
         with pytest.raises(UnsuitableValueError):
             arguments.parse_value(parameters[name], text)
+
+
+def test_a_refused_boolean_names_its_own_texts(component: LoadComponent) -> None:
+    text = "name: own\nparameters: {sync: {type: boolean, default: true, on: 'yes', off: 'no', env: SYNC}}\n"
+    text += "applications: {main: {command: ['true']}}\nmetrics: {t: wall_time}\n"
+    sync = component(text).parameters["sync"]
+    assert [arguments.parse_value(sync, word) for word in ("yes", "true", "no", "false")] == [True, True, False, False]
+    with pytest.raises(UnsuitableValueError, match="'maybe' is not true or false, or yes, or no"):
+        arguments.parse_value(sync, "maybe")

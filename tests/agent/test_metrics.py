@@ -52,6 +52,15 @@ def test_regex_without_a_number(text: str, words: str) -> None:
         extract.by_regex(text, regex(r"t=(\S+)"))
 
 
+def test_only_the_match_that_is_taken_must_be_a_number() -> None:
+    text = "rate: warming up\nrate: 12.5k\nrate: -\nrate: 13\n"
+    assert extract.by_regex(text, regex(r"rate: (.+)")) == 13
+    with pytest.raises(extract.NoValueError, match="'warming up' is not a number"):
+        extract.by_regex(text, {**regex(r"rate: (.+)"), "take": "first"})
+    with pytest.raises(extract.NoValueError, match="'warming up' is not a number"):
+        extract.by_regex(text, {**regex(r"rate: (.+)"), "take": "max"})
+
+
 def json_metric(path: str) -> dict[str, Any]:
     return {"path": path, "source": "stdout"}
 
@@ -68,6 +77,10 @@ def json_metric(path: str) -> dict[str, Any]:
         ('{"a": "16.0 ms"}', "a", 0.016),
         ("3.25", "", 3.25),
         ('{"a": "1e3"}', "a", 1000),
+        ("[12:00:01] {worker 3} tick\n" * 50_000 + '{\n  "a": 8\n}\nbye\n', "a", 8),
+        ('{"percentile": {"99.000000": 7, "99": 1}}', "percentile.99.000000", 7),
+        ('{"jobs": [{"iops.mean": {"read": 5}}]}', "jobs.0.iops.mean.read", 5),
+        ('INFO {"a": 1} {broken {"a": 2}\n', "a", 2),
     ],
 )
 def test_json(text: str, path: str, expected: float) -> None:
@@ -85,10 +98,13 @@ def test_json(text: str, path: str, expected: float) -> None:
         ('{"a": [1]}', "a.4", "'4' is missing"),
         ('{"a": 1}', "a.b", "'b' is missing"),
         ('{"a": true}', "a", "True is not a number"),
-        ('{"a": null}', "a", "None is not a number"),
+        ('{"a": null}', "a", "null is not a number"),
+        ("{'a': 1.5}", "a", r"Print json\.dumps\(\.\.\.\) of it"),
         ('{"a": NaN}', "a", "not a finite"),
         ('{"a": 1' + "0" * 400 + "}", "a", "too large"),
         ("[" * 20_000, "a", "stdout has no JSON document"),
+        ("[1, " * 200_000, "a", "stdout has no JSON document"),
+        ('{"a": ' * 500_000, "a", "stdout has no JSON document"),
     ],
 )
 def test_json_without_a_number(text: str, path: str, words: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,9 @@ def test_the_code_of_a_page_works(
         "127.0.0.1:8471": service.grpc_address,
         "http://127.0.0.1:8470": service.http_url,
         'token="..."': f'token="{service.token}"',
+        "/home/you/": f"{tmp_path}/",
+        "agent=tuner": f"agent={socket.gethostname()}",
+        " tuner ": f" {socket.gethostname()} ",
     }
     reader = Reader(tmp_path, environment, replaced)
     try:

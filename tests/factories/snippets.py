@@ -9,7 +9,12 @@ saved as that file. Other blocks run by their language:
 - `python`: the block is a script. All of a page share their names.
 - `yaml`: the block is a study file or a component file, which is checked.
 
-`<!-- numbers vary -->` above a block lets any number, and any width of a gap, stand where its output shows one.
+`<!-- numbers vary -->` above a block is for the output of one run: any number, and any width of a gap or of a rule, may
+stand where it shows one, and as many lines of one shape as the run has. `<!-- numbers vary; may differ: Verdict -->`
+also names, with commas between them, how lines begin that other runs lack or write otherwise.
+
+Pages show what a quiet machine prints: lines about the load of other processes are compared with nothing. `/home/you`
+is the folder of the reader, and `agent=tuner` the name of the machine.
 `<!-- not executed: REASON -->` above a block exempts it. `<!-- slow -->` and `<!-- needs: slurm -->` are about a page.
 """
 
@@ -36,7 +41,14 @@ from tests.factories.patience import PATIENCE, wait_for
 EXECUTED = ("console", "sh", "python", "yaml")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REASON = re.compile(r"<!-- not executed: (.+?) -->\s*\Z", re.DOTALL)
-VARY = re.compile(r"<!-- numbers vary -->\s*\Z")
+VARY = re.compile(r"<!-- numbers vary(?:; may differ: (.+?))? -->\s*\Z")
+# What commands print in addition on a machine that other programs use.
+BUSY = re.compile(
+    r"^(?:(?:warning: )?timing: |warning: the timing is doubtful|other processes: |\S+ \S+ WARNING timings on this "
+    r"|Condition: |To see why, read the column 'doubt'|CPU time is less affected|\d+ of \d+ timings? ).*\n"
+    r"|; \d+ of \d+ rounds were disturbed",
+    re.MULTILINE,
+)
 NUMBER = re.compile(r"\d[\d.,]*(?<![.,])")
 SAVED_AS = re.compile(r"# ([\w./-]+\.\w+)\n")
 INDENTED = re.compile(r"^    (?:\$ )?(?:trimtab|trimtab-agent|trimtab-service) (?!──)[\w-]", re.MULTILINE)
@@ -47,7 +59,7 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class Block:
     """One fenced block. `reason` says why it is not executed, `path` is the file as which it is saved.
 
-    `vary`: the numbers of its output are those of one run.
+    `vary`: the numbers of its output are those of one run. `differing`: so are lines that begin with these words.
     """
 
     page: Path
@@ -57,6 +69,7 @@ class Block:
     reason: str
     path: str
     vary: bool
+    differing: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -77,12 +90,13 @@ def blocks(page: Path) -> list[Block]:
     for match in FENCE.finditer(text):
         saved = SAVED_AS.match(match[2])
         before = text[: match.start()]
-        reason, vary = REASON.search(before), VARY.search(before) is not None
+        reason, vary = REASON.search(before), VARY.search(before)
+        differing = tuple(vary[1].split(", ")) if vary and vary[1] else ()
         if match[1] in EXECUTED or saved:
             line = text.count("\n", 0, match.start()) + 1
             content = match[2][saved.end() :] if saved else match[2]
             why, path = reason[1] if reason else "", saved[1] if saved else ""
-            found.append(Block(page, line, match[1], content, why, path, vary))
+            found.append(Block(page, line, match[1], content, why, path, vary is not None, differing))
     return found
 
 
@@ -147,8 +161,9 @@ class Reader:
             return
         output = self._run(block, ["bash", "-c", command])
         if expected:
-            shown = pattern(expected, block.vary)
-            assert shown.fullmatch(output), f"{block}: {command}\nshown:\n{expected}\nbut it is:\n{output}"
+            shown = pattern(without(expected, block.differing), block.vary)
+            same = shown.fullmatch(without(output, block.differing))
+            assert same, f"{block}: {command}\nshown:\n{expected}\nbut it is:\n{output}"
 
     def _start(self, block: Block, command: str, expected: str) -> None:
         path = self.folder / f"background-{len(self._running)}.log"
@@ -162,7 +177,7 @@ class Reader:
             start_new_session=True,
         )
         self._running.append((process, log))
-        shown = re.compile(f"(?m)^{pattern(expected, block.vary).pattern.strip()}")
+        shown = re.compile(f"(?m)^{pattern(without(expected, ()), block.vary).pattern.strip()}")
 
         def is_shown() -> bool:
             output = path.read_text(errors="replace")
@@ -242,24 +257,34 @@ def console(text: str) -> Iterator[tuple[str, str]]:
         yield match[1].replace("\\\n", " ").strip(), part[match.end() :]
 
 
+def without(text: str, beginnings: Sequence[str]) -> str:
+    """Return the text without the lines that begin with one of these words, and without those of a busy machine."""
+    lines = BUSY.sub("", text).splitlines(keepends=True)
+    return "".join(line for line in lines if not line.lstrip().startswith(tuple(beginnings)))
+
+
 def pattern(shown: str, vary: bool = False) -> re.Pattern[str]:
     """Return the pattern of outputs that look like the shown one, in which `...` stands for anything.
 
-    `vary`: other numbers and other gaps may stand in their places.
+    `vary`: other numbers, gaps and rules may stand in their places, and each line as often as the output has it.
     """
-    lines = []
+    shapes: list[str] = []
     for line in shown.strip("\n").splitlines():
         if line.strip() == "...":
-            lines.append(r"(?:.*\n)*?")
-        else:
-            parts = (_varied(part.rstrip()) if vary else re.escape(part.rstrip()) for part in line.split("..."))
-            lines.append(".*".join(parts) + r"[ ]*\n")
-    return re.compile(r"\s*" + "".join(lines) + r"\s*")
+            shapes.append(r"(?:.*\n)*?")
+            continue
+        parts = (_varied(part.rstrip()) if vary else re.escape(part.rstrip()) for part in line.split("..."))
+        shape = ".*".join(parts) + r"[ ]*\n"
+        if vary:
+            shape = f"(?:{shape})+"
+        if not vary or shapes[-1:] != [shape]:
+            shapes.append(shape)
+    return re.compile(r"\s*" + "".join(shapes) + r"\s*")
 
 
 def _varied(text: str) -> str:
     escaped = NUMBER.pattern.join(re.escape(part) for part in NUMBER.split(text))
-    return re.sub(r"(?:\\ )+", " +", escaped)
+    return re.sub("─+", "─+", re.sub(r"(?:\\ )+", " +", escaped))
 
 
 def count() -> tuple[dict[str, int], dict[str, int]]:

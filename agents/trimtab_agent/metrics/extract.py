@@ -15,9 +15,15 @@ from trimtab_components import quantities
 FILE_LIMIT = 16 << 20
 # The service takes no larger values.
 LARGEST = 1e100
-# How many places of a text are tried as the beginning of a JSON document. Most tools print one document.
-MOST_BEGINNINGS = 10_000
-_BEGINNING = re.compile(r"[{\[]")
+# How much work the search for JSON documents in a text may be: characters that are read, and as many for each place
+# that is tried as the beginning of one.
+MOST_WORK = 32 << 20
+WORK_OF_A_TRY = 30
+# An object or a list, as far as its first item shows: brackets of other kinds in each line of a log cost nothing.
+_BEGINNING = re.compile(
+    r'\{\s*(?:\}|"(?:[^"\\\n]|\\.)*"\s*:)|\[\s*(?:["{\[\]]|(?:-?\d[\d.eE+-]*|true|false|null|-?Infinity|NaN)\s*[,\]])'
+)
+_PYTHON_DICT = re.compile(r"\{'[^'\n]*': ")
 
 
 class NoValueError(Exception):
@@ -33,10 +39,13 @@ def by_regex(text: str, metric: Mapping[str, Any]) -> float:
     """
     pattern = re.compile(metric["pattern"], re.MULTILINE)
     group: str | int = "value" if "value" in pattern.groupindex else 1
-    found = [number(match.group(group), metric) for match in pattern.finditer(text)]
+    found = [match.group(group) for match in pattern.finditer(text)]
     if not found:
         raise NoValueError(f"nothing in {metric['source']} matches {metric['pattern']!r}")
-    return _taken(found, metric["take"])
+    how = metric["take"]
+    # Only what is taken must be a number: a tool may print `rate: warming up` before.
+    used = [_taken(found, how)] if how in ("last", "first") else found
+    return float(_taken([number(one, metric) for one in used], how))
 
 
 def by_json(text: str, metric: Mapping[str, Any]) -> float:
@@ -53,7 +62,10 @@ def by_json(text: str, metric: Mapping[str, Any]) -> float:
             missing = missing or str(error)
             continue
         return number(value, metric)
-    raise NoValueError(missing or f"{metric['source']} has no JSON document")
+    hint = ""
+    if _PYTHON_DICT.search(text):
+        hint = ": a dictionary as Python prints it is not JSON. Print json.dumps(...) of it"
+    raise NoValueError(missing or f"{metric['source']} has no JSON document{hint}")
 
 
 def documents(text: str) -> Iterator[Any]:
@@ -68,25 +80,36 @@ def documents(text: str) -> Iterator[Any]:
         yield json.loads(last)
     found: list[Any] = []
     decoder = json.JSONDecoder()
-    place = 0
-    for _ in range(MOST_BEGINNINGS):
-        begin = _BEGINNING.search(text, place)
-        if begin is None:
-            break
+    place = work = 0
+    while work < MOST_WORK and (begin := _BEGINNING.search(text, place)):
+        work += WORK_OF_A_TRY
         try:
             document, place = decoder.raw_decode(text, begin.start())
             found.append(document)
-        except (ValueError, RecursionError):
+        except json.JSONDecodeError as error:
+            # The exception counts the lines before its place.
+            work += error.pos - begin.start() + error.pos // 64
+            place = begin.start() + 1
+        except (ValueError, RecursionError):  # a number with too many digits, or nested too deeply
+            work += MOST_WORK // 100
             place = begin.start() + 1
     yield from reversed(found)
 
 
 def _at(value: Any, metric: Mapping[str, Any]) -> Any:
-    for key in metric["path"].split(".") if metric["path"] else []:
+    """Return what is at the path. A key may contain points, such as `percentile.99.000000`."""
+    keys: list[str] = metric["path"].split(".") if metric["path"] else []
+    while keys:
+        key, count = keys[0], 1
+        if isinstance(value, dict):
+            names = [".".join(keys[:end]) for end in range(len(keys), 0, -1)]
+            key = next((name for name in names if name in value), key)
+            count = key.count(".") + 1
         try:
             value = value[int(key)] if isinstance(value, list) else value[key]
         except (KeyError, IndexError, TypeError, ValueError):
             raise NoValueError(f"{metric['source']} has no {metric['path']!r}: {key!r} is missing") from None
+        keys = keys[count:]
     return value
 
 
@@ -103,7 +126,7 @@ def number(value: object, metric: Mapping[str, Any]) -> float:
     except quantities.QuantityError as error:
         raise NoValueError(str(error)) from None
     except ValueError:
-        raise NoValueError(f"{value!r} is not a number") from None
+        raise NoValueError(f"{'null' if value is None else repr(value)} is not a number") from None
     except OverflowError:
         raise NoValueError("an integer is too large for a number") from None
     if not math.isfinite(found):
@@ -140,10 +163,10 @@ def aggregate(values: Sequence[float], how: str) -> float:
         ordered = sorted(values)
         middle = len(ordered) // 2
         return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return _taken(values, how)
+    return float(_taken(values, how))
 
 
-def _taken(values: Sequence[float], how: str) -> float:
+def _taken(values: Sequence[Any], how: str) -> Any:
     if how in ("last", "first"):
         return values[-1 if how == "last" else 0]
     total = math.fsum(values)
