@@ -129,7 +129,16 @@ def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
 
 
 def _picture(page: Page, out: Path, where: str, name: str, *, full: bool = True) -> None:
-    page.screenshot(path=out / f"{name}-{where}.png", full_page=full)
+    if full:
+        # As high as the page, so that the bar at the bottom of a phone hides nothing.
+        size = page.viewport_size
+        assert size is not None
+        page.set_viewport_size({**size, "height": page.evaluate("document.documentElement.scrollHeight")})
+        page.wait_for_timeout(300)
+        page.screenshot(path=out / f"{name}-{where}.png")
+        page.set_viewport_size(size)
+    else:
+        page.screenshot(path=out / f"{name}-{where}.png")
 
 
 def main() -> None:

@@ -147,6 +147,7 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     assert api.ok("GET", "/studies")["studies"][0]["objectives"] == []
     summarise_all()
     (listed,) = api.ok("GET", "/studies")["studies"]
+    assert listed["live"] is False
     (objective,) = listed["objectives"]
     (whole,) = after["objectives"]
     assert objective == {

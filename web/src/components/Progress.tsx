@@ -28,7 +28,7 @@ export function Progress({ study, of, unit }: Props) {
     <span className={styles.progress}>
       <progress className={styles.bar} value={Math.min(done, of)} max={of} aria-label={t`${formatNumber(done)} of ${formatNumber(of)} ${unit}`} />
       <span className={styles.text} title={check === "" ? undefined : t`The final check has measured the best and the default in addition to the budget.`}>
-        {t`${formatNumber(done)} of ${formatNumber(of)}`}
+        <span className={styles.done}>{t`${formatNumber(done)} of ${formatNumber(of)}`}</span>
         {more}
       </span>
     </span>

@@ -524,6 +524,7 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     uid = serializers.UUIDField(help_text="Its identity: another study that later has the same name has another one.")
     component = serializers.CharField(help_text="Empty for a study without agents.")
     application = serializers.CharField()
+    live = serializers.SerializerMethodField(help_text="Whether it tunes a system that serves, or production jobs.")
     algorithm = serializers.SerializerMethodField()
     owner = serializers.CharField(help_text="Who created it.")
     tags = serializers.ListField(child=serializers.CharField())
@@ -539,6 +540,10 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     objectives = serializers.SerializerMethodField(help_text="Empty before the first results were summarised.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
+
+    def get_live(self, study: Study) -> bool:
+        """Return whether it is a live study."""
+        return spec_of(study).live is not None
 
     def get_algorithm(self, study: Study) -> str:
         """Return the name of the algorithm, and of its choice if it chooses another."""

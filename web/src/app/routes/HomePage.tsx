@@ -77,7 +77,9 @@ export function HomePage() {
           <ul className={styles.list}>
             {third.studies.map((listed) => known.get(listed.name) ?? listed).map((study) => (
               <Line key={study.name} study={study}>
-                <span className={styles.reason}>{study.state === "PAUSED" ? reasonText(study.state_reason, study.state_reason_data) : t`No agent is available for its trials.`}</span>
+                <span className={styles.reason}>
+                  <Need study={study} />
+                </span>
               </Line>
             ))}
             {away.map((agent) => (
@@ -153,6 +155,20 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
         </span>
       </span>
     </li>
+  );
+}
+
+/** Say what a study needs from a person. */
+function Need({ study }: { study: ListedStudy }) {
+  if (study.state === "PAUSED") return reasonText(study.state_reason, study.state_reason_data);
+  if (!study.live) return t`No agent is available for its trials.`;
+  return (
+    <>
+      {t`A live trial waits.`}{" "}
+      <Link to="/live" search={{ study: study.name }}>
+        {t`See for what`}
+      </Link>
+    </>
   );
 }
 

@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { Badge } from "@/components/Badge";
+import { Button } from "@/components/Button";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { LiveOutcome, LiveStatus } from "@/lib/api/client";
@@ -11,44 +12,56 @@ import { Changes } from "./Plans";
 import { decisionText } from "./texts";
 import styles from "./live.module.css";
 
+const FIRST = 10;
+
 /** Show how the trials of a live study have ended, the newest first, with their effects on one scale. */
 export function Outcomes({ status, link }: { status: LiveStatus; link: (number: number, text: string) => ReactNode }) {
   const { outcomes, goal, metric } = status.details;
   const ends = outcomes.flatMap(({ effect, low, high }) => (effect === null ? [] : [effect, low ?? effect, high ?? effect])).map(percentOf);
   const reach = Math.min(Math.max(5, ...ends.map(Math.abs)), 100);
+  const [all, showAll] = useState(false);
   return (
-    <table className={table.table}>
-      <thead>
-        <tr>
-          <th scope="col">{t`Trial`}</th>
-          <th scope="col">{t`Change`}</th>
-          <th scope="col">{t`End`}</th>
-          <th scope="col">{t`Effect on ${metric}, 95 % interval`}</th>
-          <th scope="col" className={table.number}>{t`Pairs`}</th>
-          <th scope="col">{t`Ended`}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {outcomes.map((one) => (
-          <tr key={one.trial}>
-            <th scope="row">{link(one.trial, t`Trial ${String(one.trial)}`)}</th>
-            <td data-label={t`Change`}>
-              <Changes changes={one.changes} />
-            </td>
-            <td data-label={t`End`}>
-              <End outcome={one} />
-            </td>
-            <td data-label={t`Effect`}>
-              <Effect outcome={one} goal={goal} reach={reach} />
-            </td>
-            <td data-label={t`Pairs`} className={table.number}>
-              {formatNumber(one.pairs)}
-            </td>
-            <td data-label={t`Ended`}>{one.ended_at === null ? "—" : <Ago at={one.ended_at} />}</td>
+    <>
+      <table className={table.table}>
+        <thead>
+          <tr>
+            <th scope="col">{t`Trial`}</th>
+            <th scope="col">{t`Change`}</th>
+            <th scope="col">{t`End`}</th>
+            <th scope="col">{t`Effect on ${metric}, 95 % interval`}</th>
+            <th scope="col" className={table.number}>{t`Pairs`}</th>
+            <th scope="col">{t`Ended`}</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {(all ? outcomes : outcomes.slice(0, FIRST)).map((one) => (
+            <tr key={one.trial}>
+              <th scope="row">{link(one.trial, t`Trial ${String(one.trial)}`)}</th>
+              <td data-label={t`Change`}>
+                <Changes changes={one.changes} />
+              </td>
+              <td data-label={t`End`}>
+                <End outcome={one} />
+              </td>
+              <td data-label={t`Effect`}>
+                <Effect outcome={one} goal={goal} reach={reach} />
+              </td>
+              <td data-label={t`Pairs`} className={table.number}>
+                {formatNumber(one.pairs)}
+              </td>
+              <td data-label={t`Ended`}>{one.ended_at === null ? "—" : <Ago at={one.ended_at} />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {outcomes.length > FIRST ? (
+        <p className={styles.all}>
+          <Button small kind="quiet" onClick={() => showAll(!all)}>
+            {all ? t`Show fewer` : t`Show all ${formatNumber(outcomes.length)}`}
+          </Button>
+        </p>
+      ) : null}
+    </>
   );
 }
 
