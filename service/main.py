@@ -3,12 +3,15 @@
 import json
 import math
 import os
+import signal
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -21,7 +24,13 @@ from service.operating import app as tenants
 from service.replay.cli import replay
 from trimtab_components.terminal import reader_gone, write
 
+if TYPE_CHECKING:
+    from service.embedded.forked import ForkedChild
+
 logger = Logger(__name__)
+
+# Slow suggestions and insights give way to the quick ones on a busy machine.
+SLOW_NICENESS = 5
 
 
 class Commands(TyperGroup):
@@ -228,14 +237,25 @@ def _become_owner() -> None:
 def _set_up_service(process: str) -> None:
     """Set up Django and traces. Refuse to serve if the database would show the rows of one tenant to another."""
     _set_up_django()
+    _trace(process)
+    _expect_protection()
+
+
+def _trace(process: str) -> None:
     from django.conf import settings
-    from django.db import OperationalError, connections
 
     from service.core.errors import kind_of
     from service.platform import tracing
-    from service.tenancy import protection
 
     tracing.start(process, settings.TRIMTAB_TRACES_PER_SECOND, kind_of)
+
+
+def _expect_protection() -> None:
+    """Refuse to serve if the database would show the rows of one tenant to another. Wait until it answers."""
+    from django.db import OperationalError, connections
+
+    from service.tenancy import protection
+
     while True:
         try:
             faults = protection.faults()
@@ -333,10 +353,15 @@ def _one_of(number: int, metrics: str | None) -> list[str]:
     from service.embedded.processes import service_command
 
     command = service_command(*sys.argv[1:], "--processes", "1", "--shared-port")
-    if metrics is not None and metrics.rpartition(":")[2].isdecimal():
-        host, _, port = metrics.rpartition(":")
-        command += ["--metrics", f"{host}:{int(port) + number}"]
+    if metrics is not None:
+        command += ["--metrics", _metrics_of(number, metrics)]
     return command
+
+
+def _metrics_of(number: int, metrics: str) -> str:
+    """Return the address of the metrics of a process by its number, from 0. `metrics` is that of the first."""
+    host, _, port = metrics.rpartition(":")
+    return f"{host}:{int(port) + number}" if port.isdecimal() else metrics
 
 
 def _serve_metrics(address: str | None) -> None:
@@ -355,27 +380,78 @@ def _serve_metrics(address: str | None) -> None:
 def worker(metrics: Metrics = None) -> None:
     """Compute costly suggestions, one at a time. Start as many workers as there are free cores.
 
+    A worker has two processes. The second computes insights, and suggestions that need more than 3 s of CPU, so that
+    the quick suggestions of others do not wait for them. With --metrics HOST:9471, its metrics are at port 9472.
+
     Examples:
 
       trimtab-service worker
 
       trimtab-service worker --metrics 10.0.0.5:9471
     """
-    _set_up_service("worker")
-    _serve_metrics(metrics)
-    from django.db import InterfaceError, OperationalError, connections
+    _set_up_django()
+    _expect_protection()
+    import gc
 
     from service.config import liveness
-    from service.platform.retries import retry_until
-    from service.trials.presence import announce
+    from service.embedded import forked
+    from service.trials.messages import SLOW_QUEUE
     from service.workers.compute import warm_up
+
+    with tempfile.TemporaryDirectory(prefix="trimtab-worker-") as folder:
+        children = [
+            _part_of_worker(part, queue, niceness, Path(folder), metrics and _metrics_of(number, metrics))
+            for number, (part, queue, niceness) in enumerate((("", "compute", 0), ("slow", SLOW_QUEUE, SLOW_NICENESS)))
+        ]
+        for part in ("", "slow"):
+            _recover(part)
+        warm_up()
+        # Objects that the processes share are not looked at, so that their memory stays shared.
+        gc.freeze()
+        forked.run(children, liveness.touch_now)
+
+
+def _part_of_worker(part: str, queue: str, niceness: int, folder: Path, metrics: str | None) -> "ForkedChild":
+    """Return the process of a worker that empties a queue. Its name in the list of workers ends with its part."""
+    from service.config import liveness
+    from service.embedded.forked import ForkedChild
+    from service.platform import predecessor
+
+    def work() -> None:
+        os.nice(niceness)
+        _trace("worker")
+        _serve_metrics(metrics)
+        from service.trials.presence import announce
+
+        _recover()
+        liveness.touch_from_thread()
+        announce()
+        _consume(queue)
+
+    alive = folder / queue
+    named = {predecessor.NAME_VARIABLE: predecessor.local_name(part), liveness.VARIABLE: str(alive)}
+    return ForkedChild(
+        f"worker for {queue}",
+        (),
+        {**os.environ, **named},
+        None,
+        # A computation may go on until whoever stops this worker loses patience.
+        stop_signals=((signal.SIGTERM, math.inf),),
+        alive=alive,
+        end=predecessor.end(),
+        function=work,
+    )
+
+
+def _recover(part: str = "") -> None:
+    """Give back what the predecessor of a worker, or of a part of it, has left. Wait until the database answers."""
+    from django.db import InterfaceError, OperationalError, connections
+
+    from service.platform.retries import retry_until
     from service.workers.losses import recover
 
-    retry_until(recover, (OperationalError, InterfaceError), math.inf, connections.close_all)
-    warm_up()
-    liveness.touch_from_thread()
-    announce()
-    _consume("compute")
+    retry_until(partial(recover, part), (OperationalError, InterfaceError), math.inf, connections.close_all)
+    connections.close_all()
 
 
 @app.command()

@@ -19,13 +19,21 @@ EVERY_SECONDS = 3.0
 
 async def touch() -> None:
     """Touch the file once. A full disk is not a reason to end the process."""
-    _touch()
+    touch_now()
+
+
+def touch_now() -> None:
+    """Touch the file once, from a process without an event loop."""
+    name = os.environ.get(VARIABLE)
+    if name:
+        with suppress(OSError):
+            Path(name).touch()
 
 
 async def keep_touching() -> None:
     """Touch the file as long as the event loop turns."""
     while True:
-        _touch()
+        touch_now()
         await asyncio.sleep(EVERY_SECONDS)
 
 
@@ -36,12 +44,5 @@ def touch_from_thread() -> None:
 
 def _keep_touching() -> None:
     while True:
-        _touch()
+        touch_now()
         time.sleep(EVERY_SECONDS)
-
-
-def _touch() -> None:
-    name = os.environ.get(VARIABLE)
-    if name:
-        with suppress(OSError):
-            Path(name).touch()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 from service.embedded import out_of_memory
 from service.platform.predecessor import END_VARIABLE, End
@@ -25,6 +26,19 @@ STEADY_SECONDS = 10.0
 # A process that gives no sign of life for this time hangs. It is long, because a machine may be busy.
 HANGING_SECONDS = 60.0
 LONGEST_LOOK_SECONDS = 2.0
+
+
+class Process(Protocol):
+    """A process that was started. `returncode`: negative for a signal, None while it runs."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | Any: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def poll(self) -> int | None: ...
+    def send_signal(self, number: int) -> None: ...
+    def kill(self) -> None: ...
 
 
 def service_command(*arguments: str) -> list[str]:
@@ -49,9 +63,7 @@ def start(
 
     def prepare() -> None:
         # This runs in the child between fork and exec.
-        _libc.prctl(_PR_SET_PDEATHSIG, int(death_signal))
-        if os.getppid() != parent:  # the parent died before the line above
-            os._exit(1)
+        die_with(parent, death_signal)
         for number in (signal.SIGINT, signal.SIGTERM):  # the supervisor's handlers would ignore them
             signal.signal(number, signal.SIG_DFL)
 
@@ -69,6 +81,13 @@ def start(
     finally:
         if output:
             output.close()
+
+
+def die_with(parent: int, death_signal: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send this process `death_signal` when its parent dies. The parent's main thread has forked it."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(death_signal))
+    if os.getppid() != parent:  # the parent died before the line above
+        os._exit(1)
 
 
 @dataclass
@@ -89,7 +108,7 @@ class Child:
     before: Callable[[], None] | None = None
     # The file that the process touches while it is alive; None: it is not expected to.
     alive: Path | None = None
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
     started: float = 0.0
     not_before: float = 0.0
     deaths: int = field(default=0)
@@ -110,7 +129,10 @@ class Child:
         self.short_of_memory = out_of_memory.kills()
         environment = {**self.environment, END_VARIABLE: self.end}
         self.end = End.DIED
-        self.process = start(self.argv, environment=environment, log=self.log, death_signal=self.death_signal)
+        self.process = self._launch(environment)
+
+    def _launch(self, environment: Mapping[str, str]) -> Process:
+        return start(self.argv, environment=environment, log=self.log, death_signal=self.death_signal)
 
     def keep_alive(self) -> str | None:
         """Restart the process if it has died and its back-off is over. Return a message for the operator, or None."""

@@ -88,12 +88,13 @@ def run(
     function: Callable[[], T],
     caller: Caller | None = None,
     stuck: Callable[[], object] | None = None,
+    stuck_seconds: float | None = None,
 ) -> T:
     """Return what `function` returns after at most `seconds` of CPU of this thread, while `caller` waits.
 
     The caller is by default the present one. A call within another one has seconds of its own, and only the outer one
-    ends for a caller that has gone. If the function cannot be ended, `stuck` is called in another thread, by default
-    `end_process`. Raises Exceeded and Unwanted.
+    ends for a caller that has gone. If the function goes on for `stuck_seconds` of CPU after its end (by default
+    STUCK_SECONDS), `stuck` is called in another thread, by default `end_process`. Raises Exceeded and Unwanted.
     """
     thread = threading.get_ident()
     depth = len(_running.get(thread, ()))
@@ -101,7 +102,7 @@ def run(
         caller = present.get()
     if caller is not None and caller.gone:
         raise Unwanted(_NOBODY)
-    watched = _Watched(seconds, caller, stuck or end_process)
+    watched = _Watched(seconds, caller, stuck or end_process, STUCK_SECONDS if stuck_seconds is None else stuck_seconds)
     try:
         try:
             _watch(thread, watched)
@@ -119,10 +120,21 @@ def run(
 class _Watched:
     """A computation in the present thread. `reason`: why it has to end."""
 
-    __slots__ = ("_again", "_began", "_caller", "_clock", "_ended_at", "_seconds", "_thread", "reason", "stuck")
+    __slots__ = (
+        "_again",
+        "_began",
+        "_caller",
+        "_clock",
+        "_ended_at",
+        "_most",
+        "_seconds",
+        "_thread",
+        "reason",
+        "stuck",
+    )
 
-    def __init__(self, seconds: float, caller: Caller | None, stuck: Callable[[], object]) -> None:
-        self._caller, self.stuck = caller, stuck
+    def __init__(self, seconds: float, caller: Caller | None, stuck: Callable[[], object], most: float) -> None:
+        self._caller, self.stuck, self._most = caller, stuck, most
         self.reason: Exceeded | Unwanted | None = None
         self._thread = threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._thread)
@@ -142,7 +154,7 @@ class _Watched:
         if used >= self._again:
             self._again = used + _AGAIN_SECONDS
             _raise_in(self._thread, Ended)
-        return used > self._ended_at + STUCK_SECONDS
+        return used > self._ended_at + self._most
 
 
 # The computations of each thread, the outermost first. The lock keeps the watcher from raising in a thread that has

@@ -22,9 +22,14 @@ class End(StrEnum):
     HUNG = "hung"
 
 
-def name() -> str:
-    """Return the name of this process, which its successor has too."""
-    return f"{socket.gethostname()}/{os.environ.get(NAME_VARIABLE) or os.getpid()}"
+def name(part: str = "") -> str:
+    """Return the name of this process, which its successor has too, or that of a `part` of it."""
+    return f"{socket.gethostname()}/{local_name(part)}"
+
+
+def local_name(part: str = "") -> str:
+    """Return the name without the host: what NAME_VARIABLE is to be in a process that is this `part`."""
+    return "-".join(filter(None, (os.environ.get(NAME_VARIABLE) or str(os.getpid()), part)))
 
 
 def end() -> End:

@@ -32,7 +32,7 @@ from service.studies import change
 from service.studies.existing import while_exists
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
-from service.tenancy import access
+from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.trials import messages, topup, tuners
 from service.trials.method import method_of, runs_in_request
@@ -43,7 +43,7 @@ from service.tuner.tuner import Tuner
 # cost stays small.
 _GROWTH = 1.1
 # After this time a message or a worker counts as lost.
-_LOST = timedelta(seconds=120)
+LOST = timedelta(seconds=120)
 # The most trials that a forest learns from.
 _MOST_READ = 10_000
 
@@ -61,7 +61,7 @@ def read(principal: Principal, study: Study) -> StudyInsight:
         asked = True
     else:
         waiting = access.rows(StudyInsight, principal).filter(
-            Q(asked_at=None) | Q(asked_at__lt=Now() - _LOST), study_id=study.pk
+            Q(asked_at=None) | Q(asked_at__lt=Now() - LOST), study_id=study.pk
         )
         asked = bool(waiting.update(asked_at=Now(), claimed_at=None))
     if asked:
@@ -69,12 +69,13 @@ def read(principal: Principal, study: Study) -> StudyInsight:
     return access.rows(StudyInsight, principal).get(study_id=study.pk)
 
 
-def compute(tenant_id: int, study_id: int) -> None:
-    """Compute the insight of a study if it is requested and no other worker computes it."""
+def compute(tenant_id: int, study_id: int) -> bool:
+    """Compute the insight of a study if it is requested and no other worker computes it; whether that was so."""
     principal = Principal.system(tenant_id)
     wanted = access.rows(StudyInsight, principal).filter(study_id=study_id, asked_at__isnull=False)
-    if not wanted.filter(Q(claimed_at=None) | Q(claimed_at__lt=Now() - _LOST)).update(claimed_at=Now()):
-        return
+    if not wanted.filter(Q(claimed_at=None) | Q(claimed_at__lt=Now() - LOST)).update(claimed_at=Now()):
+        return False
+    tenants.serve(tenant_id, slow=True)
     known = access.rows(StudyInsight, principal).filter(study_id=study_id).first()
     found = change.read(principal, study_id)
     study = found.study
@@ -95,6 +96,7 @@ def compute(tenant_id: int, study_id: int) -> None:
     except Exception as error:  # every error of the forest or the algorithm is reported to the reader
         logger.exception("the insight failed", study=study.name)
         end(error=topup.describe(took_too_long(seconds) if isinstance(error, deadlines.Exceeded) else error))
+    return True
 
 
 def _give_up(end: Callable[..., None], seconds: float) -> None:

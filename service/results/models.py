@@ -29,3 +29,9 @@ class StudyInsight(TenantOwned):
 
     class Meta:
         app_label = "pipeline"
+        indexes = [
+            # Finds the insights that wait for a worker.
+            models.Index(
+                fields=["tenant", "asked_at"], name="insight_asked", condition=models.Q(asked_at__isnull=False)
+            ),
+        ]

@@ -150,12 +150,13 @@ def limited(
     function: Callable[[], T],
     caller: deadlines.Caller | None = None,
     stuck: Callable[[], object] | None = None,
+    stuck_seconds: float | None = None,
 ) -> T:
     """Call a function that may use the database, with a deadline (`deadlines.run`), whose end also ends its statement
     and its transaction. Raises Exceeded and Unwanted."""
     before = cursors.position()
     try:
-        return deadlines.run(seconds, function, caller, stuck)
+        return deadlines.run(seconds, function, caller, stuck, stuck_seconds)
     except (deadlines.Exceeded, deadlines.Unwanted):
         cursors.return_to(before)
         raise

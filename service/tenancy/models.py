@@ -23,6 +23,8 @@ class Tenant(models.Model):
     disabled_at = models.DateTimeField(null=True)
     # When a worker last computed for the tenant. The tenant that has waited longest comes next.
     served_at = models.DateTimeField(null=True)
+    # The same for slow operations and insights.
+    slow_served_at = models.DateTimeField(null=True)
 
     # The quotas of the tenant (trials/quotas.py); null: the quota of the installation applies.
     studies = models.PositiveBigIntegerField(null=True)

@@ -43,7 +43,7 @@ _ACROSS = [
 # Tables that belong to no tenant.
 _COMMON = {"tenancy_tenant": "INSERT, SELECT", "django_migrations": "SELECT"}
 # Their columns that the service's role may change. A tenant's number and slug stay: rows and tokens name them.
-_CHANGED = {"tenancy_tenant": sorted(("name", "disabled_at", "served_at", *limits.NAMES))}
+_CHANGED = {"tenancy_tenant": sorted(("name", "disabled_at", "served_at", "slow_served_at", *limits.NAMES))}
 
 _STATE = """
 SELECT relation.relname,

@@ -50,9 +50,13 @@ def expect_open(tenant_id: int) -> None:
     _open[tenant_id] = now + TRUST_SECONDS
 
 
-def serve(tenant_id: int) -> None:
-    """Record that a worker computes for a tenant, so that its next turn comes after all other tenants."""
-    Tenant._default_manager.filter(pk=tenant_id).update(served_at=Now())
+def serve(tenant_id: int, *, slow: bool) -> None:
+    """Record that a worker computes for a tenant, so that its next turn comes after all other tenants.
+
+    The workers for slow operations and insights have turns of their own.
+    """
+    turn = "slow_served_at" if slow else "served_at"
+    Tenant._default_manager.filter(pk=tenant_id).update(**{turn: Now()})
 
 
 def every() -> list[Tenant]:

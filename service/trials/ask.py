@@ -130,7 +130,7 @@ def _ask(
     _insert_operations(principal, [operation])
     work.detail = {"client": client.name, "trials": operation.trial_numbers}
     if operation.state == OperationState.PENDING:
-        messages.send_on_commit(operation.id)
+        messages.send_on_commit(operation.id, slow=study.slow)
     return OperationDetail(operation, study, trials)
 
 

@@ -150,7 +150,7 @@ def recommend(work: Work) -> None:
     if access.rows(Operation, principal).filter(study_id=study.pk, count=0, state__in=UNFINISHED).exists():
         return
     operation = access.add(principal, Operation(study=study, count=0))
-    messages.send_on_commit(operation.id)
+    messages.send_on_commit(operation.id, slow=study.slow)
 
 
 def take_best(work: Work, found: Found | None) -> None:

@@ -48,7 +48,7 @@ def top_up(work: Work) -> None:
         costly = new.missing and study.final_check is None and not _is_computing(principal, study)
         if costly and meter.has_worker_time(principal):
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
-            messages.send_on_commit(operation.id)
+            messages.send_on_commit(operation.id, slow=study.slow)
     if _is_exhausted(study):
         ending.end_search(work, ending.EXHAUSTED if work.spec.live is None else ending.NOTHING_SAFE)
         if study.rollout is None:

@@ -31,6 +31,7 @@ from service.core.space import FloatParameter, Scalar, Space
 from service.core.trial import TrialRecord
 from service.logger import Logger
 from service.platform import deadlines, log_context, tracing
+from service.results import insight
 from service.studies.actions import Client
 from service.studies.change import Deleted, Snapshot, Work, changing, read
 from service.studies.models import Operation, Study, Trial
@@ -54,6 +55,11 @@ _MOST_TURNS = 8
 # How many suggestions an algorithm computes at once, and the share of its seconds of CPU after which an operation ends
 # with those that are ready.
 _AT_ONCE, _PART = 16, 0.25
+# A slow study is quick again after a suggestion that has needed at most this share of the quick seconds. It is small,
+# because a process that has not computed for the study before needs more.
+_QUICK_AGAIN = 0.3
+# If a library does not return to Python for so many seconds of CPU after the quick ones, the process is replaced.
+_QUICK_STUCK_SECONDS = 2.0
 # The algorithm that `auto` mostly chooses.
 _MOSTLY = "gp"
 # Seconds between two looks whether this worker is to stop.
@@ -77,13 +83,17 @@ logger = Logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A worker's right to finish an operation: good as long as the operation is in this attempt."""
+    """A worker's right to finish an operation: good as long as the operation is in this attempt.
+
+    `slow`: the worker is one for slow operations, so the operation has all its seconds of CPU.
+    """
 
     principal: Principal
     operation_id: UUID
     study_id: int
     attempt: int
     traceparent: str = ""
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,8 @@ class Computed:
     revision: int = 0
     # The version of the space that it is valid for; for another version it is computed again.
     space_version: int = 1
+    # The seconds of CPU that it has taken.
+    seconds: float = 0.0
 
 
 def warm_up() -> None:
@@ -128,7 +140,7 @@ def begin_stop() -> None:
 
 
 def compute_next() -> None:
-    """Compute the operation whose turn it is; nothing where none is due.
+    """Compute the operation whose turn it is, of a study that is not slow; nothing where none is due.
 
     Tenants take turns, so that one which has thousands of operations waiting holds up nobody else's single one.
     """
@@ -138,10 +150,28 @@ def compute_next() -> None:
             return
 
 
-def compute(operation_id: UUID) -> bool:
-    """Compute an operation; whether it was due. Called twice, or for one that is done, it does nothing."""
+def compute_next_slow() -> None:
+    """Compute the slow operation or the insight whose turn it is. Tenants take turns here as well."""
+    for _ in range(_MOST_TURNS):
+        turns = access.across("next_slow", insight.LOST, _MOST_TURNS)
+        if not turns or any(_compute_slow(*turn) for turn in turns):
+            return
+
+
+def _compute_slow(tenant_id: int, study_id: int, operation_id: UUID | None) -> bool:
+    """Compute a slow operation, or without one the study's insight; whether it was due."""
+    if operation_id is not None:
+        return compute(operation_id, slow=True)
+    return insight.compute(tenant_id, study_id)
+
+
+def compute(operation_id: UUID, *, slow: bool = False) -> bool:
+    """Compute an operation; whether it was due. Called twice, or for one that is done, it does nothing.
+
+    One that uses up its quick seconds of CPU is given to the workers for slow operations, unless this is one (`slow`).
+    """
     try:
-        claim = _claim(operation_id)
+        claim = _claim(operation_id, slow)
     except _AWAY:
         raise
     except Exception as error:  # otherwise it would be the first of the queue for ever
@@ -181,16 +211,18 @@ def _compute_and_write(claim: Claim) -> None:
             _Heartbeat(claim, caller),
             _Clocked(claim),
         ):
-            seconds = settings.TRIMTAB_OPERATION_CPU_SECONDS
-            computed = access.limited(seconds, partial(_suggest, claim), caller, partial(_give_up, claim))
+            stuck = None if claim.slow else _QUICK_STUCK_SECONDS
+            computed = access.limited(
+                _seconds(claim), partial(_suggest, claim), caller, partial(_give_up, claim), stuck
+            )
         _write(claim, computed)
         logger.info("operation computed", operation=claim.operation_id, suggested=len(computed.suggested))
     except _AWAY:
         raise
     except deadlines.Unwanted:
         logger.info("an operation that nobody waits for was ended", operation=claim.operation_id)
-    except deadlines.Exceeded as error:
-        _fail_with(claim, took_too_long(error.seconds))
+    except deadlines.Exceeded:
+        _exceed(claim)
     except TrimtabError as error:
         _fail_with(claim, error)
     except Exception as error:  # a fault of the algorithm, or of what it has suggested, ends the operation
@@ -199,14 +231,37 @@ def _compute_and_write(claim: Claim) -> None:
 
 
 def _give_up(claim: Claim) -> None:
-    """Fail an operation whose computation does not end at its deadline, and let this process be replaced.
+    """End an operation whose computation does not end at its deadline, and let this process be replaced.
 
     It runs in a thread of its own, while the computation goes on.
     """
     try:
-        _fail_with(claim, took_too_long(settings.TRIMTAB_OPERATION_CPU_SECONDS))
+        _exceed(claim)
     finally:
         deadlines.end_process()
+
+
+def _seconds(claim: Claim) -> float:
+    """Return the seconds of CPU that an operation has in this worker."""
+    most: float = settings.TRIMTAB_OPERATION_CPU_SECONDS
+    return most if claim.slow else min(most, settings.TRIMTAB_OPERATION_QUICK_CPU_SECONDS)
+
+
+def _exceed(claim: Claim) -> None:
+    """End an operation that has used up its seconds of CPU: give it to the workers for slow ones, or fail it."""
+    seconds = _seconds(claim)
+    if seconds >= settings.TRIMTAB_OPERATION_CPU_SECONDS:
+        _fail_with(claim, took_too_long(seconds))
+        return
+    with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.requeue") as work:
+        operation = _find_claimed(work, claim)
+        if operation is None:
+            return
+        logger.info("an operation is slow", study=work.study.name, operation=operation.id, seconds=seconds)
+        work.study.slow = True
+        access.save(work.principal, work.study, "slow")
+        if operation.state != OperationState.PENDING:
+            requeue(work, operation)
 
 
 def next_due(principal: Principal, study_id: int) -> Operation | None:
@@ -217,7 +272,7 @@ def next_due(principal: Principal, study_id: int) -> Operation | None:
     return operations.filter(state=OperationState.PENDING).order_by("created_at", "id").first()
 
 
-def _claim(operation_id: UUID) -> Claim | None:
+def _claim(operation_id: UUID, slow: bool = False) -> Claim | None:
     found = access.across("pending_operation", operation_id)
     if not found:
         return None
@@ -238,13 +293,14 @@ def _claim(operation_id: UUID) -> Claim | None:
         due.worker = presence.name()
         due.heartbeat_at = work.time
         access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
-        tenants.serve(principal.tenant_id)
+        tenants.serve(principal.tenant_id, slow=slow)
         WAIT_SECONDS.observe(max(0.0, (work.time - due.created_at).total_seconds()))
-        return Claim(principal, operation_id, study_id, due.attempt, due.traceparent)
+        return Claim(principal, operation_id, study_id, due.attempt, due.traceparent, slow)
     return None
 
 
 def _suggest(claim: Claim) -> Computed:
+    began = time.thread_time()
     found = read(claim.principal, claim.study_id)
     study, version = found.study, found.study.space_version
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
@@ -276,6 +332,7 @@ def _suggest(claim: Claim) -> Computed:
             awaits_best,
             learner.seen,
             version,
+            time.thread_time() - began,
         )
 
 
@@ -321,6 +378,9 @@ def _write(claim: Claim, computed: Computed) -> None:
             requeue(work, operation)
             return
         _keep(work, computed)
+        if study.slow and 0.0 < computed.seconds <= _QUICK_AGAIN * settings.TRIMTAB_OPERATION_QUICK_CPU_SECONDS:
+            study.slow = False
+            access.save(work.principal, study, "slow")
         if study.final_check is None and study.state in ending.OPEN_ENDED:
             tuners.keep_closing(study, computed.closing)
         if computed.stop is not None and study.final_check is None and study.state in ending.OPEN_ENDED:
@@ -380,7 +440,7 @@ def requeue(work: Work, operation: Operation) -> None:
     operation.state = OperationState.PENDING
     operation.enqueued_at = work.time
     access.save(work.principal, operation, "state", "enqueued_at")
-    messages.send_on_commit(operation.id)
+    messages.send_on_commit(operation.id, slow=work.study.slow)
 
 
 def _fail_with(claim: Claim, error: TrimtabError) -> None:
@@ -449,7 +509,7 @@ def _end(work: Work, operation: Operation, code: str = "", message: str = "") ->
     topup.top_up(work)
     waiting = next_due(work.principal, work.study.pk)
     if waiting is not None:
-        messages.send_on_commit(waiting.id)
+        messages.send_on_commit(waiting.id, slow=work.study.slow)
 
 
 def _lock_claimed(work: Work, claim: Claim) -> Operation | None:

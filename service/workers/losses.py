@@ -10,13 +10,14 @@ from django.db.models import Q
 
 from service.logger import Logger
 from service.platform import predecessor
+from service.results import insight
 from service.studies.change import Deleted, Work, changing
 from service.studies.isolated import isolated
 from service.studies.models import Operation
 from service.studies.models.operation import COMPUTING
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.trials import messages, presence
+from service.trials import messages
 from service.workers.compute import fail_locked, requeue
 
 # An operation fails when so many workers died of it, as far as anyone can tell, or when it was begun so many times.
@@ -32,16 +33,22 @@ MOST_ATTEMPTS = 20
 logger = Logger(__name__)
 
 
-def recover() -> None:
+def recover(part: str = "") -> None:
     """Give back what the predecessor of this worker has left, and replace the message that it may have taken.
 
-    A worker calls it at its start. The predecessor is the process that had this one's name, so it runs no more.
+    A worker calls it at its start, and before that the process that forks it, for each `part`. The predecessor is the
+    process that had its name, so it runs no more.
     """
-    name, end = presence.name(), _ENDS[predecessor.end()]
+    name, end = predecessor.name(part), _ENDS[predecessor.end()]
     for tenant_id, study_id, operation_id in access.across("held_operations", name):
         lose(tenant_id, study_id, operation_id, Q(state__in=COMPUTING, worker=name), end)
     for _, operation_id in access.across("next_operations", 1):
         messages.send(operation_id)
+    for tenant_id, study_id, operation_id in access.across("next_slow", insight.LOST, 1):
+        if operation_id is None:
+            messages.send_insight(tenant_id, study_id)
+        else:
+            messages.send_slow(operation_id)
 
 
 def lose(tenant_id: int, study_id: int, operation_id: UUID, lost: Q, end: str) -> None:

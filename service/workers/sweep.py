@@ -19,7 +19,7 @@ from service.planning import sample_data
 from service.results import summaries
 from service.studies.change import Deleted, changing
 from service.studies.isolated import isolated
-from service.studies.models import Operation
+from service.studies.models import Operation, Study
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import budget, ending, messages, topup
@@ -92,9 +92,10 @@ def send_forgotten() -> None:
 
 def _send_again(principal: Principal, study_id: int) -> None:
     due = next_due(principal, study_id)
+    slow = access.rows(Study, principal).filter(pk=study_id, slow=True).exists()
     rows = access.rows(Operation, principal)
     if due is not None and rows.filter(_OVERDUE, id=due.id).update(enqueued_at=Now()):
-        messages.send(due.id)
+        messages.send_slow(due.id) if slow else messages.send(due.id)
 
 
 def end_late_studies() -> None:

@@ -10,7 +10,6 @@ from celery import shared_task, signals
 from service.notices import delivery
 from service.notices import messages as notice_messages
 from service.platform import tracing
-from service.results import insight
 from service.trials import messages
 from service.workers import compute
 from service.workers import sweep as sweeping
@@ -28,11 +27,18 @@ def compute_operation(task: Any, operation_id: str) -> None:
         compute.compute_next()
 
 
+@shared_task(name=messages.SLOW, ignore_result=True, bind=True)
+def compute_slow(task: Any, operation_id: str) -> None:
+    """Compute the slow operation or the insight whose turn it is. Each of them sends one message."""
+    with _span(task, "compute_slow"):
+        compute.compute_next_slow()
+
+
 @shared_task(name=messages.INSIGHT, ignore_result=True, bind=True)
 def compute_insight(task: Any, tenant_id: int, study_id: int) -> None:
-    """Compute a study's insight if it is wanted."""
+    """Compute the slow operation or the insight whose turn it is, which may be another one."""
     with _span(task, "compute_insight"):
-        insight.compute(tenant_id, study_id)
+        compute.compute_next_slow()
 
 
 @shared_task(name=notice_messages.DELIVER, ignore_result=True)

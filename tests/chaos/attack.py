@@ -1,4 +1,4 @@
-"""A tenant that sends what once stopped others, all the time: `python -m tests.chaos.attack URL TOKEN COUNTS`.
+"""A tenant that sends what once stopped others, all the time: `python -m tests.chaos.attack URL GRPC TOKEN COUNTS`.
 
 Each kind of attack has a thread of its own. COUNTS is a file with the numbers of answers by attack and status.
 """
@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 
 from tests.fuzz.values import PARAMETERS
@@ -30,13 +31,17 @@ TIMEOUT_SECONDS = 30.0
 HUGE = (sys.float_info.max, 1e100, -1e100)
 _SPACE = {"parameters": [{"name": "x", "type": "float", "min": 0.0, "max": 1.0, "default": 0.5}]}
 _CHAIN = {"parameters": PARAMETERS["50 conditions, each below another"]()}
+_WIDE = {"parameters": [{"name": f"x{number}", "type": "float", "min": 0.0, "max": 1.0} for number in range(20)]}
 _numbers = count()
+# Components of an agent without content: the field, and the length 0.
+_COMPONENTS = bytes([6 << 3 | 2, 0]) * 470_000
 
 
 class Attacker:
     """The calls of the tenant, and how they were answered."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, grpc_address: str, token: str) -> None:
+        self._grpc_address = grpc_address
         self._headers = {"Authorization": f"Bearer {token}"}
         self._url = f"{url}/api/v1"
         self.counts: Counter[str] = Counter()
@@ -45,6 +50,8 @@ class Attacker:
             "search spaces": self.search_spaces,
             "webhooks": self.webhooks,
             "quality of the matching": self.quality,
+            "slow suggestions": self.slow_suggestions,
+            "empty components": self.empty_components,
         }
         self._hook = slow_server()
         self._kind = threading.local()
@@ -91,6 +98,27 @@ class Attacker:
         for learn in ("false", "true"):
             self._send(client, "GET", f"/matching/quality?learn={learn}")
 
+    def slow_suggestions(self, client: httpx.Client) -> None:
+        """Ask for as many suggestions of a model as one ask may be for, which need more CPU than an operation has."""
+        name = self._study(client, "gp", _WIDE)
+        for number in range(60):
+            params = {f"x{at}": ((number + 1) * (at + 3) % 61) / 61 for at in range(20)}
+            metrics = {"y": sum((value - 0.3) ** 2 for value in params.values())}
+            self._send(client, "POST", f"/studies/{name}/trials", {"params": params, "metrics": metrics})
+        for _ in range(3):
+            self._send(client, "POST", f"/studies/{name}/suggestions", {"count": 1000})
+        self._send(client, "GET", f"/studies/{name}/insight")
+        self._send(client, "DELETE", f"/studies/{name}")
+
+    def empty_components(self, _: httpx.Client) -> None:
+        """Register an agent with as many components without content as a request has room for."""
+        with grpc.insecure_channel(self._grpc_address) as channel:
+            call: Any = channel.unary_unary("/trimtab.agent.v1.AgentService/Register")
+            try:
+                call(_COMPONENTS, timeout=TIMEOUT_SECONDS, metadata=[("authorization", self._headers["Authorization"])])
+            except grpc.RpcError as error:
+                self.counts[f"{self._kind.name}: {error.code().name}"] += 1
+
     def _study(self, client: httpx.Client, algorithm: str, space: Mapping[str, Any]) -> str:
         name = f"attack-{os.getpid()}-{next(_numbers)}"
         self._send(client, "POST", "/studies", {"name": name, "spec": _spec(algorithm, space)})
@@ -128,10 +156,10 @@ def _spec(algorithm: str, space: Mapping[str, Any]) -> dict[str, Any]:
     return {"space": space, "objectives": objectives, "algorithm": {"name": algorithm}, "noisy": False}
 
 
-def main(url: str, token: str, counts: str) -> None:
+def main(url: str, grpc_address: str, token: str, counts: str) -> None:
     """Attack until somebody kills this process."""
     os.nice(NICENESS - os.nice(0))
-    attacker = Attacker(url, token)
+    attacker = Attacker(url, grpc_address, token)
     for kind in attacker.kinds:
         threading.Thread(target=attacker.repeat, args=(kind,), daemon=True).start()
     while True:

@@ -31,6 +31,8 @@ TIMES = {
 }
 WORKERS = 2
 GRPC_PROCESSES = 2
+# Of the tenant that attacks.
+RECORDS = 500
 
 Pids = Callable[[], Sequence[int]]
 
@@ -133,7 +135,7 @@ def hosted(folder: Path, machine: FarMachine | None) -> Iterator[System]:
 def attacker(folder: Path, system: System) -> Iterator[Path]:
     """Run a tenant that attacks all the time, and give the file with the numbers of its calls."""
     made = subprocess.run(
-        [sys.executable, "-m", "tests.chaos.tenant"],
+        [sys.executable, "-m", "tests.chaos.tenant", "attacker", str(RECORDS)],
         env=system.environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -142,7 +144,9 @@ def attacker(folder: Path, system: System) -> Iterator[Path]:
     token, counts = made.stdout.split()[-1], folder / "attacks.json"
     with (folder / "attacker.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.attack", system.http_url, token, str(counts)], stdout=log, stderr=log
+            [sys.executable, "-m", "tests.chaos.attack", system.http_url, system.grpc_address, token, str(counts)],
+            stdout=log,
+            stderr=log,
         )
     try:
         yield counts

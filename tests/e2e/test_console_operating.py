@@ -188,7 +188,7 @@ def test_an_operator_sees_the_queue_and_sets_limits(page: Page, rest: Rest, serv
     page.goto("/administration?section=queue")
     queue = page.get_by_role("region", name="Queue")
     workers = queue.locator("dl > div").filter(has_text="Active workers")
-    expect(workers).to_contain_text("1")
+    expect(workers).to_contain_text("2")
     expect(queue).to_contain_text("The queue is empty")
     # Trials that no agent takes wait, and the page tells without being loaded again.
     rest.study("waits", execution={"component": "nobody-has-it", "application": "", "parallelism": 2})

@@ -66,9 +66,10 @@ def create(client: trimtab.Client, name: str, metric: str, algorithm: str) -> St
     return client.create_study(name, space=SPACE, objectives=[trimtab.Minimize(metric)], algorithm=algorithm)
 
 
-def worker_of(service: EmbeddedService) -> int:
-    """Return the process of the worker, which starts last."""
-    return wait_for(lambda: service.processes().get("worker", 0), "a worker runs")
+def worker_of(service: EmbeddedService) -> list[int]:
+    """Return the processes of the worker, which starts last."""
+    wait_for(lambda: len(service.computing()) == 2, "a worker runs")
+    return service.computing()
 
 
 def processes(folder: Path) -> list[int]:

@@ -107,15 +107,16 @@ def test_forged_files_in_the_folder_of_messages(embedded_service: EmbeddedServic
     folder = service.data_dir / "broker"
     for private in (folder, folder / "control", service.data_dir / "logs", service.data_dir / "alive"):
         assert stat.S_IMODE(private.stat().st_mode) == 0o700
-    wait_for(lambda: "worker" in service.processes(), "the worker runs")
-    worker = service.processes()["worker"]
+    wait_for(lambda: len(service.computing()) == 2, "the worker runs")
+    processes = service.computing()
     for number, content in enumerate(forged(marker)):
-        (folder / f"{number:020d}_forged.compute.msg").write_bytes(content)
+        for queue in ("compute", "slow"):
+            (folder / f"{number:020d}_forged.{queue}.msg").write_bytes(content)
     with trimtab.Client(service.grpc_address, service.token) as client:
         asks(client, f"forged-{uuid.uuid4().hex[:8]}")
     wait_for(lambda: not list(folder.glob("*_forged*")), "all messages are read")
     assert not marker.exists()
-    assert service.processes()["worker"] == worker, "the worker did not end"
+    assert service.computing() == processes, "the worker did not end"
 
 
 def test_others_may_not_write_to_the_folder_of_messages(own_service: EmbeddedService) -> None:

@@ -99,6 +99,11 @@ class EmbeddedService:
                 found["postgres"] = child.pid
         return found
 
+    def computing(self) -> list[int]:
+        """Return the ids of the worker's two processes, for quick and for slow operations; none while it starts."""
+        worker = self.processes().get("worker")
+        return [] if worker is None else sorted(child.pid for child in psutil.Process(worker).children())
+
     def tree(self) -> list[psutil.Process]:
         """Return all processes of the service, with the supervisor and PostgreSQL's processes."""
         supervisor = psutil.Process(self.pid)

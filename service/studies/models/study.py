@@ -47,6 +47,8 @@ class Study(TenantOwned):
     by_administrator = models.BooleanField(default=False, db_default=False)
     # Whether the service itself measures it (planning/sample_data.py).
     sample = models.BooleanField(default=False, db_default=False)
+    # Whether a suggestion has needed more CPU than the quick workers give. The workers for slow operations compute it.
+    slow = models.BooleanField(default=False, db_default=False)
     tags = ArrayField(models.CharField(max_length=50), default=list, db_default=[])
 
     state = models.CharField(max_length=16, default=StudyState.ACTIVE.value)

@@ -228,7 +228,7 @@ def test_the_service_changes_only_what_it_needs_of_a_tenant(principal: Principal
     slug = tenants.slug_of(principal.tenant_id)
     changed = tenants.change(operator, slug, name="N", disabled=True, limits_=dict.fromkeys(limits.NAMES, 7))
     assert (changed.name, changed.disabled_at is None, changed.studies) == ("N", False, 7)
-    tenants.serve(principal.tenant_id)
+    tenants.serve(principal.tenant_id, slow=True)
     tenants.create(operator, f"{slug}-2")
 
 

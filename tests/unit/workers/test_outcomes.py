@@ -87,7 +87,7 @@ def test_a_worker_that_does_not_leave_a_library_fails_its_operation_and_is_repla
     principal: Principal, study: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TRIMTAB_OPERATION_CPU_SECONDS = 0.1
-    monkeypatch.setattr(deadlines, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(compute, "_QUICK_STUCK_SECONDS", 0.2)
     ended = threading.Event()
     monkeypatch.setattr(deadlines, "end_process", ended.set)
 
