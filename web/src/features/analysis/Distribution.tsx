@@ -59,7 +59,7 @@ function distributionOption(palette: Palette, values: number[], metric: string, 
         return t`${formatPercent(share)} of the trials: at most ${formatMetric(value, unit)}`;
       },
     },
-    xAxis: { type: "value", scale: true, name: metric, nameLocation: "middle", nameGap: 28, ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)) },
+    xAxis: { type: "value", scale: true, name: metric, nameLocation: "middle", nameGap: 28, ...scaleAxis(palette, (value) => formatMetric(value, unit, 6)) },
     yAxis: { type: "value", min: 0, max: 1, name: t`share of trials`, ...scaleAxis(palette, (value) => `${Math.round(100 * value)} %`), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: [
       {

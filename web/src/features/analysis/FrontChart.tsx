@@ -69,7 +69,7 @@ function frontOption(palette: Palette, { first, second, points, front, line, sta
   const scale = (objective: Objective) => ({
     type: "value" as const,
     scale: true,
-    ...scaleAxis(palette, (value) => formatMetric(value, unitOf(objective), 3)),
+    ...scaleAxis(palette, (value) => formatMetric(value, unitOf(objective), 6)),
     name: objective.goal === "minimize" ? t`${objective.metric} (less is better)` : t`${objective.metric} (more is better)`,
   });
   return {

@@ -171,7 +171,7 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
           splitLine: { show: false },
         }
       : { type: "category" as const, data: effect.levels.map((level) => formatValue(level)), ...axis(palette), axisLabel: { ...optionLabel(effect.levels.length), color: palette.soft, fontSize: 12 } },
-    yAxis: { type: "value", min: low, max: high, ...scaleAxis(palette, (value) => (value === low || value === high ? "" : formatMetric(value, unit, 3))), splitNumber: 3 },
+    yAxis: { type: "value", min: low, max: high, ...scaleAxis(palette, (value) => (value === low || value === high ? "" : formatMetric(value, unit, 6))), splitNumber: 3 },
     series: [
       { type: "scatter", id: "trials", data: points, symbolSize: 4, itemStyle: { color: palette.soft, opacity: 0.4 }, clip: true },
       numeric

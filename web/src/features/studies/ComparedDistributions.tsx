@@ -48,7 +48,7 @@ function optionOf(curves: readonly Curve[], metric: string, unit: string, palett
         return `${seriesName}\n${t`${formatPercent(value[1] ?? NaN)} of the trials: at most ${formatMetric(value[0] ?? NaN, unit)}`}`;
       },
     },
-    xAxis: { type: "value", scale: true, name: metric, nameLocation: "middle", nameGap: 28, ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)) },
+    xAxis: { type: "value", scale: true, name: metric, nameLocation: "middle", nameGap: 28, ...scaleAxis(palette, (value) => formatMetric(value, unit, 6)) },
     yAxis: { type: "value", min: 0, max: 1, name: t`share of trials`, ...scaleAxis(palette, (value) => `${Math.round(100 * value)} %`), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: curves.map(({ study, values }, index) => {
       const corners = distribution(values);

@@ -99,7 +99,7 @@ function curvesOption(palette: Palette, data: Curves | undefined, best: Readonly
       },
     },
     xAxis: { type: "value", scale: true, minInterval: 1, name: t`step`, nameLocation: "middle", nameGap: 28, ...axis(palette) },
-    yAxis: { type: "value", scale: true, name: objective.metric, ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
+    yAxis: { type: "value", scale: true, name: objective.metric, ...scaleAxis(palette, (value) => formatMetric(value, unit, 6)), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: KINDS.filter((kind) => !hidden.has(kind)).map((kind) => {
       const curves = (data?.curves ?? []).filter(({ trial, state }) => kindOf(trial, state, best) === kind);
       return {

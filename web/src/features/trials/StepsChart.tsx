@@ -32,7 +32,7 @@ function stepsOption(palette: Palette, { measurements }: TrialDetail): EChartsOp
       },
     },
     xAxis: { type: "value", scale: true, minInterval: 1, name: t`step`, nameLocation: "middle", nameGap: 24, ...axis(palette) },
-    yAxis: { type: "value", scale: true, ...scaleAxis(palette, (value) => formatNumber(value, 3)) },
+    yAxis: { type: "value", scale: true, ...scaleAxis(palette, (value) => formatNumber(value, 6)) },
     series: metrics.map((metric, index) => ({
       type: "line",
       name: metric,

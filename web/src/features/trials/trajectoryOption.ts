@@ -84,7 +84,7 @@ export function trajectoryOption({ data, palette, metric, standard, length, acro
     yAxis: [
       {
         ...(logarithmic ? { type: "log" as const, logBase: logBase(data) } : { type: "value" as const, scale: true }),
-        ...scaleAxis(palette, (value) => (value === range?.[0] || value === range?.[1] ? "" : formatMetric(value, unit, 3))),
+        ...scaleAxis(palette, (value) => (value === range?.[0] || value === range?.[1] ? "" : formatMetric(value, unit, 6))),
         ...(range === null ? {} : { min: range[0], max: range[1] }),
         name: `${metric}${unitless}`,
         nameLocation: "end",
