@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 MANUAL = "trimtab-agent.1"
 # What using a workload leaves in its folder.
-LEFT_BEHIND = {"source", ".part", "__pycache__"}
+LEFT_BEHIND = {"source", ".part", "lib", "__pycache__"}
 
 
 class BuildHook(BuildHookInterface[Any]):

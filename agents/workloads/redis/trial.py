@@ -1,10 +1,11 @@
 """Run a load on a new Redis server with these settings, check its answers, and print what was measured as JSON.
 
-    python3 trial.py structures|cache [NAME=VALUE ...]
+    python3 trial.py structures|structures-long|cache|cache-large [NAME=VALUE ...]
 
 `structures`: hashes and sorted sets of 20 to 1,500 entries are filled, then read and counted up. `cache`: a cache of
-6 MB answers look-ups of keys by Zipf's law, and every tenth one by a scan; a miss stores the key. Settings are those of
-CONFIG SET.
+6 MB answers look-ups of keys by Zipf's law, and every tenth one by a scan; a miss stores the key. `structures-long` and
+`cache-large` are other data, on which a recommendation can be measured that was found on the first ones. Settings are
+those of CONFIG SET.
 """
 
 import random
@@ -12,18 +13,43 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 import bench
 
-SEED = 1
-# structures
-HASHES, SETS, SMALLEST, LARGEST = 400, 400, 20, 1500
-OPERATIONS = 40_000
-# cache
-CACHE_BYTES = 6 << 20
-KEYS, EXPONENT, SCANNED, LOOK_UPS = 40_000, 0.9, 20_000, 60_000
+OPERATIONS, LOOK_UPS = 40_000, 60_000
+
+
+@dataclass(frozen=True)
+class Structures:
+    """Numbers of hashes and of sorted sets, and of the entries of the smallest and the largest one."""
+
+    hashes: int
+    sets: int
+    smallest: int
+    largest: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The size of a cache, the keys that are asked for with the exponent of Zipf's law, and the keys of a scan."""
+
+    size: int
+    keys: int
+    exponent: float
+    scanned: int
+    seed: int
+
+
+LOADS = {
+    "structures": Structures(400, 400, 20, 1500, 1),
+    "structures-long": Structures(60, 90, 100, 6000, 2),
+    "cache": Cache(6 << 20, 40_000, 0.9, 20_000, 1),
+    "cache-large": Cache(12 << 20, 60_000, 0.8, 10_000, 2),
+}
 # Commands that are sent before their answers are read.
 BATCH = 100
 
@@ -71,17 +97,19 @@ class Redis:
         return int(rest) if kind == b":" else rest
 
 
-def structures(redis: Redis, server: bench.Server) -> dict[str, float]:
+def structures(redis: Redis, server: bench.Server, load: Structures) -> dict[str, float]:
     """Fill hashes and sorted sets, use them, and compare every answer with what a dictionary says."""
-    draw = random.Random(SEED)
+    draw = random.Random(load.seed)
     empty = redis.info("memory", "used_memory")
     model: dict[str, dict[str, int]] = {}
-    for number in range(HASHES + SETS):
-        key = f"{'hash' if number < HASHES else 'set'}:{number}"
-        model[key] = {f"field-{draw.randrange(10**6):06}": draw.randrange(1000) for _ in range(_size(draw))}
-        put = "HSET" if number < HASHES else "ZADD"
+    for number in range(load.hashes + load.sets):
+        of_hash = number < load.hashes
+        key = f"{'hash' if of_hash else 'set'}:{number}"
+        entries = round(load.smallest * (load.largest / load.smallest) ** draw.random())
+        model[key] = {f"field-{draw.randrange(10**6):06}": draw.randrange(1000) for _ in range(entries)}
+        put = "HSET" if of_hash else "ZADD"
         pairs = model[key].items()
-        words = [word for name, value in pairs for word in ((name, value) if number < HASHES else (value, name))]
+        words = [word for name, value in pairs for word in ((name, value) if of_hash else (value, name))]
         redis.one(put, key, *words)
     filled = redis.info("memory", "used_memory")
     before = server.cpu_seconds()
@@ -108,10 +136,10 @@ def structures(redis: Redis, server: bench.Server) -> dict[str, float]:
     return {"data_mib": (filled - empty) / (1 << 20), "cpu_us": 1e6 * spent / OPERATIONS}
 
 
-def cache(redis: Redis, server: bench.Server) -> dict[str, float]:
+def cache(redis: Redis, server: bench.Server, load: Cache) -> dict[str, float]:
     """Look keys up, and store those that are missing; compare each value that is found with the stored one."""
-    redis.one("CONFIG", "SET", "maxmemory", CACHE_BYTES)
-    asked = _asked()
+    redis.one("CONFIG", "SET", "maxmemory", load.size)
+    asked = _asked(load)
     hits = 0
     before = server.cpu_seconds()
     for _ in range(LOOK_UPS // BATCH):
@@ -130,25 +158,18 @@ def cache(redis: Redis, server: bench.Server) -> dict[str, float]:
     return {"hit_ratio": hits / LOOK_UPS, "misses": LOOK_UPS - hits, "cpu_us": 1e6 * spent / LOOK_UPS}
 
 
-def _asked() -> Iterator[str]:
-    drawn, scanned = bench.zipf(KEYS, EXPONENT, SEED), 0
+def _asked(load: Cache) -> Iterator[str]:
+    drawn, scanned = bench.zipf(load.keys, load.exponent, load.seed), 0
     while True:
         for _ in range(9):
             yield f"key:{next(drawn)}"
-        yield f"scan:{scanned % SCANNED}"
+        yield f"scan:{scanned % load.scanned}"
         scanned += 1
-
-
-def _size(draw: random.Random) -> int:
-    return round(SMALLEST * (LARGEST / SMALLEST) ** draw.random())
 
 
 def _value(key: str) -> str:
     """Return the value of a key: 100 to 500 bytes."""
     return (key + ".") * (100 // len(key) + len(key) * 7919 % 40)
-
-
-LOADS = {"structures": structures, "cache": cache}
 
 
 def measure() -> dict[str, float]:
@@ -166,7 +187,10 @@ def measure() -> dict[str, float]:
         # no copies on the disk, and no tasks that depend on the time
         command += ["--save", "", "--appendonly", "no", "--dir", folder, "--activerehashing", "no", *given]
         with bench.server(command, ready=lambda: bench.listens(path)) as server:
-            return LOADS[sys.argv[1]](Redis(path), server)
+            load = LOADS[sys.argv[1]]
+            if isinstance(load, Cache):
+                return cache(Redis(path), server, load)
+            return structures(Redis(path), server, load)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Run a load on an SQLite database with these settings, check its answers, and print what was measured as JSON.
 
     python3 trial.py prepare FOLDER                      once: a database of 400,000 rows
-    python3 trial.py write|read FILE [NAME=VALUE ...]    on the database FILE, which it changes
+    python3 trial.py LOAD FILE [NAME=VALUE ...]          on the database FILE, which it changes
     python3 trial.py crash FILE [NAME=VALUE ...]         kills the load `write`, and looks for lost transactions
 
 `write` changes six rows in each of 300 transactions, all durable: `synchronous` is FULL. `read` looks 40,000 rows up by
-their key, and 400 ranges. Settings are pragmas, with `locking_mode` and `wal_autocheckpoint`.
+their key, and 400 ranges. `write-more` and `read-ranges` are other loads, on which a recommendation can be measured
+that was found on the first ones. Settings are pragmas, with `locking_mode` and `wal_autocheckpoint`.
 """
 
 import os
@@ -15,14 +16,32 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 import bench
 
-ROWS, SEED = 400_000, 1
-TRANSACTIONS, CHANGES = 300, 6
-LOOK_UPS, RANGES, RANGE = 40_000, 400, 100
+ROWS, SEED, RANGE = 400_000, 1, 100
+
+
+@dataclass(frozen=True)
+class Load:
+    """Transactions that write, with their changes of rows; and rows that are looked up, alone and in ranges."""
+
+    transactions: int = 0
+    changes: int = 0
+    look_ups: int = 0
+    ranges: int = 0
+    seed: int = SEED
+
+
+LOADS = {
+    "write": Load(300, 6),
+    "write-more": Load(150, 30, seed=2),
+    "read": Load(look_ups=40_000, ranges=400),
+    "read-ranges": Load(look_ups=5_000, ranges=4_000, seed=2),
+}
 # Sums of all balances and of the numbers of all rows, which no load changes.
 TOTAL = ROWS * 1000
 
@@ -54,12 +73,12 @@ def opened(path: Path, settings: dict[str, str]) -> sqlite3.Connection:
     return database
 
 
-def write(database: sqlite3.Connection, told: object = None) -> None:
+def write(database: sqlite3.Connection, load: Load, told: object = None) -> None:
     """Move money between accounts in durable transactions. The number of each that has ended goes to `told`."""
-    draw = random.Random(SEED)
-    for number in range(TRANSACTIONS):
+    draw = random.Random(load.seed)
+    for number in range(load.transactions):
         database.execute("begin immediate")
-        for _ in range(CHANGES // 2):
+        for _ in range(load.changes // 2):
             amount = draw.randrange(100)
             for change in (amount, -amount):
                 row = draw.randrange(ROWS)
@@ -70,14 +89,14 @@ def write(database: sqlite3.Connection, told: object = None) -> None:
             print(number, file=told, flush=True)
 
 
-def read(database: sqlite3.Connection) -> int:
+def read(database: sqlite3.Connection, load: Load) -> int:
     """Look rows up; return the sum of what was found."""
-    draw = random.Random(SEED)
+    draw = random.Random(load.seed)
     found = 0
-    for _ in range(LOOK_UPS):
+    for _ in range(load.look_ups):
         row = min(int(draw.paretovariate(0.6)) - 1, ROWS - 1) * 7919 % ROWS
         found += database.execute("select balance from account where id = ?", (row,)).fetchone()[0]
-    for _ in range(RANGES):
+    for _ in range(load.ranges):
         row = draw.randrange(ROWS - RANGE)
         query = "select sum(balance), count(*) from account where id >= ? and id < ?"
         found += database.execute(query, (row, row + RANGE)).fetchone()[0]
@@ -92,7 +111,7 @@ def crash(path: Path, settings: dict[str, str]) -> dict[str, float]:
         acknowledged = -1
         for line in writer.stdout:
             acknowledged = int(line)
-            if acknowledged == TRANSACTIONS // 3:
+            if acknowledged == LOADS["write"].transactions // 3:
                 writer.send_signal(signal.SIGKILL)
     database = opened(path, {})
     check(database)
@@ -116,16 +135,18 @@ def given_bytes() -> int:
 
 def measure() -> dict[str, float]:
     """Run the load that the first argument names."""
-    load, path, settings = sys.argv[1], Path(sys.argv[2]), bench.settings()
-    if load == "crash":
+    name, path, settings = sys.argv[1], Path(sys.argv[2]), bench.settings()
+    if name == "crash":
         return crash(path, settings)
+    load = LOADS["write" if name == "writer" else name]
     os.sync()  # what was written before does not slow this load down
     began, cpu, given = time.perf_counter(), time.process_time(), given_bytes()
     database = opened(path, settings)
-    if load == "read":
-        bench.expect(read(database), (LOOK_UPS + RANGES * RANGE) * 1000, "the sum of the rows that were read")
+    if load.transactions:
+        write(database, load, sys.stdout if name == "writer" else None)
     else:
-        write(database, sys.stdout if load == "writer" else None)
+        wanted = (load.look_ups + load.ranges * RANGE) * 1000
+        bench.expect(read(database, load), wanted, "the sum of the rows that were read")
     database.close()
     result = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
     result["written_mib"] = (given_bytes() - given) / (1 << 20)

@@ -31,6 +31,13 @@ def test_a_cache_answers_with_what_was_stored(tmp_path: Path) -> None:
     assert found["misses"] == pytest.approx(60_000 * (1 - found["hit_ratio"]))
 
 
+def test_a_recommendation_can_be_measured_with_other_data(tmp_path: Path) -> None:
+    cached = metrics_in(try_trial(WORKLOAD, tmp_path, "cache-large"))
+    assert 0.4 < cached["hit_ratio"] < 0.8
+    long = metrics_in(try_trial(WORKLOAD, tmp_path, "structures-long"))
+    assert long["data_mib"] > 5
+
+
 def test_a_refused_setting_and_a_wrong_answer_end_the_trial(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,15 @@
 """Compare tools on real systems: what each recommends and claims, and what an independent measurement finds.
 
     python -m tests.benchmarks.systems.compare run [--systems NAME,...] [--seeds 3] [--quick] [--folder FOLDER]
+    python -m tests.benchmarks.systems.compare again [--earlier NAME,...] [--folder FOLDER]
     python -m tests.benchmarks.systems.compare pack [--folder FOLDER]
     python -m tests.benchmarks.systems.compare report
 
 `run` goes on where it was interrupted. For each seed and system it runs the tools one after the other, with equal
 numbers of trials. Then it measures all recommendations and the default in rounds, each round in a random order, which
-no tool has seen. `pack` writes all records into the repository's file, of which `report` prints the tables.
+no tool has seen. `again` measures recommendations that studies have found earlier in the same way, with the load of
+the study and with other loads. `pack` puts all records of a folder into the repository's file, in place of those of
+the same studies, and `report` prints the tables of that file.
 """
 
 import argparse
@@ -23,12 +26,13 @@ from typing import Any
 
 from service.core.space import Configuration
 from tests.benchmarks.systems import tools
+from tests.benchmarks.systems.again import EARLIER, Earlier, again_table
 from tests.benchmarks.systems.report import TOOLS, report
 from tests.benchmarks.systems.systems import SYSTEMS, System
 from tests.benchmarks.systems.tools import Found
 from tests.benchmarks.systems.trial import Trials
 
-JUDGE = "judge"
+JUDGE, AGAIN = "judge", "again"
 ROUNDS = 6
 # Trials of the quick form, and how many of them are for the final check.
 QUICK = (20, 8)
@@ -40,9 +44,10 @@ Record = Mapping[str, Any]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["run", "pack", "report"])
+    parser.add_argument("task", choices=["run", "again", "pack", "report"])
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="names with commas between them")
     parser.add_argument("--tools", default=",".join(TOOLS), help="names with commas between them")
+    parser.add_argument("--earlier", default=",".join(EARLIER), help="names with commas between them")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK[0]} trials in place of 40")
     parser.add_argument("--folder", type=Path, default=Path("bench-results/systems"))
@@ -52,7 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         pack(folder)
         return 0
     if options.task == "report":
-        print(report(list(packed())))
+        print(report(list(packed())), again_table(list(packed())), sep="\n\n")
+        return 0
+    if options.task == "again":
+        for name in options.earlier.split(","):
+            again(EARLIER[name], folder)
         return 0
     systems = [SYSTEMS[name] for name in options.systems.split(",")]
     if options.quick:
@@ -108,22 +117,35 @@ def measure(
     system: System, seed: int, trials: Trials, folder: Path, sides: Sequence[Configuration], application: str
 ) -> None:
     """Measure the default and these configurations with an application, unless they are stored."""
+    rounds(system, seed, trials, folder / f"{system.name}-{seed}-{JUDGE}.jsonl", sides, application)
+
+
+def again(earlier: Earlier, folder: Path) -> None:
+    """Measure a recommendation again: with the load of its study, and with another one."""
+    system = earlier.system
+    with Trials(system, folder / "state") as trials:
+        for application in (system.study["application"], earlier.other):
+            rounds(system, 0, trials, folder / f"{system.name}-0-{AGAIN}.jsonl", [earlier.params], application)
+
+
+def rounds(
+    system: System, seed: int, trials: Trials, file: Path, sides: Sequence[Configuration], application: str
+) -> None:
+    """Add the runs of all rounds to a file, unless it has them."""
     space = system.problem.space
     unlike = {space.key(one): one for one in map(space.validate, [space.default(), *sides])}
-    file = folder / f"{system.name}-{seed}-{JUDGE}.jsonl"
-    known = {
-        (one["application"], one["round"], one["key"])
-        for one in records(folder)
-        if "key" in one and (one["system"], one["seed"]) == (system.name, seed)
-    }
+    stored = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    known = {(one["application"], one["round"], one["key"]) for one in stored}
     for number in range(ROUNDS):
         order = list(unlike)
         random.Random(1000 * seed + number).shuffle(order)
         for key in order:
             if (application, number, key) not in known:
-                run = asdict(trials.run(unlike[key], application))
+                began, load = time.time(), os.getloadavg()[0]
+                made = {"application": application, "round": number, "key": key, "began": began, "load": load}
+                made["run"] = asdict(trials.run(unlike[key], application))
                 with file.open("a") as to:
-                    to.write(json.dumps({"application": application, "round": number, "key": key, "run": run}) + "\n")
+                    to.write(json.dumps(made) + "\n")
     print(f"{system.name} {seed} {application}: measured", flush=True)
 
 
@@ -140,22 +162,39 @@ def stored(folder: Path, system: System, seed: int) -> dict[str, Found]:
 
 
 def records(folder: Path) -> Iterator[Record]:
-    """Yield all that a folder has: what a tool has found (`tool`, `found`), and the runs of the measurement (`key`)."""
+    """Yield all that a folder has: what a tool has found (`tool`, `found`), and the runs of the measurement (`key`).
+
+    Runs of a recommendation that is measured again have `again`.
+    """
     for file in sorted(folder.glob("*.json*")):
         system, seed, tool = file.name.partition(".")[0].rsplit("-", 2)
         place = {"system": system, "seed": int(seed)}
-        for line in file.read_text().splitlines():
-            yield place | (json.loads(line) if tool == JUDGE else {"tool": tool, "found": json.loads(line)})
+        for content in map(json.loads, file.read_text().splitlines()):
+            if tool == JUDGE:
+                yield place | content
+            elif tool == AGAIN:
+                yield place | {"again": True} | content
+            else:
+                yield place | {"tool": tool, "found": content}
 
 
 def pack(folder: Path) -> None:
-    """Write all records of a folder into the file of the repository."""
+    """Write the records of a folder into the file of the repository, in place of those of the same studies."""
+    new = list(records(folder))
+    replaced = set(map(_study, new))
+    kept = [one for one in packed() if _study(one) not in replaced]
     with gzip.open(DATA, "wt") as to:
-        to.writelines(json.dumps(one) + "\n" for one in records(folder))
+        to.writelines(json.dumps(one) + "\n" for one in [*kept, *new])
+
+
+def _study(record: Record) -> tuple[str, int, bool]:
+    return record["system"], record["seed"], record.get("again", False)
 
 
 def packed() -> Iterator[Record]:
-    """Yield the records of the repository's file."""
+    """Yield the records of the repository's file, if it is there."""
+    if not DATA.exists():
+        return
     with gzip.open(DATA, "rt") as lines:
         yield from map(json.loads, lines)
 

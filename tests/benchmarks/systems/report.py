@@ -68,7 +68,7 @@ def results(records: Sequence[Record]) -> list[Result]:
     """Return the results of all tools, for all applications with which they were measured."""
     runs: dict[tuple[str, int, str], dict[tuple[int, str], Record]] = {}
     for one in records:
-        if "key" in one:
+        if "key" in one and not one.get("again"):
             rounds = runs.setdefault((one["system"], one["seed"], one["application"]), {})
             rounds[one["round"], one["key"]] = one["run"]["metrics"]
     return [
@@ -109,10 +109,10 @@ def report(records: Sequence[Record]) -> str:
     claims = [_claim_row(one) for one in made if one.claims]
     return "\n\n".join(
         [
-            _table(header, gains),
-            _table(["tool", "claims that hold", "claimed less true", "failed runs", "broken limits", "lines"], tools),
-            _table(["system", "seed", "tool", "claimed", "true", "holds"], claims),
-            _table(["system", "seed", "other load", "gain there", "share of the gain"], elsewhere),
+            table(header, gains),
+            table(["tool", "claims that hold", "claimed less true", "failed runs", "broken limits", "lines"], tools),
+            table(["system", "seed", "tool", "claimed", "true", "holds"], claims),
+            table(["system", "seed", "other load", "gain there", "share of the gain"], elsewhere),
         ]
     )
 
@@ -136,7 +136,7 @@ def _gain_cell(own: Sequence[Result]) -> str:
     if not all(one.is_usable for one in own):
         return f"breaks a limit with {sum(not one.is_usable for one in own)} of {len(own)} seeds"
     gains = [gain for one in own for gain in one.gains]
-    return f"{_percent(statistics.median(gains))} % ({_percent(min(gains))} to {_percent(max(gains))})"
+    return f"{percent(statistics.median(gains))} % ({percent(min(gains))} to {percent(max(gains))})"
 
 
 def _standing(made: Sequence[Result]) -> str:
@@ -181,9 +181,9 @@ def _claims_row(tool: str, made: Sequence[Result], records: Sequence[Record]) ->
 
 
 def _claim_row(one: Result) -> list[str]:
-    claimed = f"{_percent(one.found['gain'])} %"
+    claimed = f"{percent(one.found['gain'])} %"
     if one.found["low"] is not None:
-        claimed += f" ({_percent(one.found['low'])} to {_percent(one.found['high'])})"
+        claimed += f" ({percent(one.found['low'])} to {percent(one.found['high'])})"
     return [one.system.name, str(one.seed), TOOLS[one.tool], claimed, _gain_cell([one]), "yes" if one.holds else "no"]
 
 
@@ -193,10 +193,12 @@ def _other_row(one: Result, made: Sequence[Result]) -> list[str]:
     return [one.system.name, str(one.seed), one.application, _gain_cell([one]), share]
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in percent."""
     return f"{100 * share:.1f}"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -104,6 +104,12 @@ SYSTEMS = {
             others=("html", "source"),
         ),
         System(
+            "compression-time",
+            "compression",
+            expert={"strategy": 1, "wlog": 19, "clog": 13, "hlog": 14, "slog": 1, "mml": 7, "tlen": 0},
+            guide="zstd's own level 1",
+        ),
+        System(
             "redis",
             "redis",
             expert={"hash-max-listpack-entries": 1000, "zset-max-listpack-entries": 1000},
@@ -166,6 +172,19 @@ SYSTEMS = {
             "thread-waits",
             expert={"threads": 1},
             guide="Tesseract's page on performance: OMP_THREAD_LIMIT=1",
+        ),
+        System(
+            "mariadb",
+            "mariadb",
+            expert={"innodb_buffer_pool_size": 536870912},
+            guide="MySQLTuner: a pool that holds the data, as far as the limit on memory allows it",
+            others=("read_write",),
+        ),
+        System(
+            "kafka-producer",
+            "kafka-producer",
+            expert={"batch.size": 131072, "linger.ms": 50, "compression.type": "lz4"},
+            guide="Confluent's advice for throughput: batches of 100 to 200 kB, a wait of 10 to 100 ms, lz4",
         ),
     ]
 }

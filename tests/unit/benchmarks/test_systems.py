@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.benchmarks.systems import compare
+from tests.benchmarks.systems.again import EARLIER, Earlier, again_table
 from tests.benchmarks.systems.report import Result, report, results
 from tests.benchmarks.systems.systems import SYSTEMS, System
 from tests.benchmarks.systems.tools import expert, mlos_files
@@ -71,3 +73,54 @@ def test_what_breaks_a_limit_has_no_gain() -> None:
     ]
     [one] = results([{**place, "tool": "mlos", "found": found}, *runs])
     assert (one.broken, one.is_usable, one.true, one.holds) == (6, False, 0.0, False)
+
+
+@pytest.mark.parametrize("earlier", EARLIER.values(), ids=list(EARLIER))
+def test_earlier_recommendations_have_another_load(earlier: Earlier) -> None:
+    space = earlier.system.problem.space
+    assert space.feasible(space.validate(earlier.params))
+    assert space.key(earlier.params) != space.key(space.default())
+    assert earlier.other in earlier.system.loaded.applications
+    assert earlier.other != earlier.system.study["application"]
+
+
+def test_what_is_left_of_a_gain_is_told_and_not_mixed_with_the_comparison() -> None:
+    earlier = EARLIER["sqlite-durable"]
+    space = earlier.system.problem.space
+    runs = [
+        {
+            "system": earlier.name,
+            "seed": 0,
+            "again": True,
+            "began": 0.0,
+            "application": earlier.other,
+            "round": number,
+            "key": space.key(one),
+            "run": {"metrics": {"written_mib": value}},
+        }
+        for number in range(6)
+        for one, value in ((space.default(), 20.0), (earlier.params, 17.92))
+    ]
+    row = "| 20.8 % | 01 January 1970 | write-more | 20 MiB | 10.4 % (10.4 to 10.4) | 0.50 | 6 of 6 |"
+    assert row in again_table(runs)
+    assert results([{**runs[0], "tool": "auto", "found": {"params": earlier.params, "gain": 0.2}}, *runs]) == []
+
+
+def test_packing_replaces_the_same_studies_and_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "DATA", tmp_path / "packed.jsonl.gz")
+    for number, name in enumerate(("redis", "memcached")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"{name}-0-auto.json").write_text(json.dumps({"trials": number}))
+        compare.pack(folder)
+    (tmp_path / "0" / "redis-0-auto.json").write_text(json.dumps({"trials": 7}))
+    (tmp_path / "0" / "redis-0-again.jsonl").write_text(json.dumps({"round": 0}) + "\n")
+    compare.pack(tmp_path / "0")
+    kept = [(one["system"], one.get("found"), one.get("again", False)) for one in compare.packed()]
+    assert sorted(kept, key=str) == [
+        ("memcached", {"trials": 1}, False),
+        ("redis", None, True),
+        ("redis", {"trials": 7}, False),
+    ]
