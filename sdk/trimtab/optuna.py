@@ -1,4 +1,4 @@
-"""A sampler of Optuna that takes its suggestions from a Trimtab study. `pip install "trimtab[optuna]"`.
+"""A sampler of Optuna that takes its suggestions from a Trimtab study. `pip install "optuna>=5"`.
 
     import optuna
     from trimtab.integrations.optuna.sampler import TrimtabSampler

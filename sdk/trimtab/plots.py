@@ -1,4 +1,4 @@
-"""Figures of a study, as Optuna's users know them. They need Matplotlib: `pip install "trimtab[plots]"`.
+"""Figures of a study, as Optuna's users know them. They need Matplotlib: `pip install matplotlib`.
 
     import trimtab.plots as plots
 
@@ -214,7 +214,7 @@ def _axes(given: "Axes | None") -> "Axes":
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
-        raise ImportError('trimtab.plots needs Matplotlib: pip install "trimtab[plots]"') from error
+        raise ImportError("trimtab.plots needs Matplotlib: pip install matplotlib") from error
     return plt.subplots(layout="constrained")[1]
 
 

@@ -1,4 +1,4 @@
-"""Ray Tune support: Ray Tune runs the trials and a Trimtab study suggests them. `pip install "trimtab[ray]"`.
+"""Ray Tune support: Ray Tune runs the trials and a Trimtab study suggests them. `pip install "ray[tune]"`.
 
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler

@@ -458,4 +458,4 @@ def test_only_trimtab_ray_needs_ray(programs_start: None) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     code = "import sys; sys.modules['ray'] = None; import trimtab.ray"
     missing = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert 'trimtab.ray needs Ray Tune: pip install "trimtab[ray]"' in missing.stderr
+    assert 'trimtab.ray needs Ray Tune: pip install "ray[tune]"' in missing.stderr

@@ -44,7 +44,7 @@ def import_optuna(
     try:
         from trimtab.integrations.optuna.storage import import_storage
     except ImportError as error:
-        raise InvalidInput("optuna_missing", 'This command needs Optuna 5: pip install "trimtab[optuna]"') from error
+        raise InvalidInput("optuna_missing", 'This command needs Optuna 5: pip install "optuna>=5"') from error
     with connect() as client:
         imported = []
         for one in import_storage(client, storage, study or (), prefix=prefix, keep_active=keep_active):

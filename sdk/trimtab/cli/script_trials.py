@@ -1,7 +1,10 @@
 """Run one batch script as trials: each trial is a process of `trimtab-agent try`, which submits one job."""
 
+import ast
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -40,16 +43,35 @@ class ScriptTrials:
         # Whether a job has said something about its configuration.
         self._works = False
 
-    def show(self) -> str:
-        """Return what the first trial, with the defaults, would run. Nothing is submitted.
+    def show(self, params: Mapping[str, Scalar] | None = None) -> str:
+        """Return what a trial would run, with the defaults or other values. Nothing is submitted.
 
         Raises:
             InvalidInput: the agent refuses the component, or this machine has no Slurm.
         """
-        done = subprocess.run([*self._command, "--dry-run"], capture_output=True, text=True, check=False)
+        command = [*self._command, "--dry-run", *_settings(params or {})]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise _wrong_setup(done.stderr)
         return done.stdout
+
+    def sbatch(self, params: Mapping[str, Scalar], script: Path) -> str:
+        """Return the command that submits the script with these values, as the trials got them.
+
+        Raises:
+            InvalidInput: the agent refuses the component, or this machine has no Slurm.
+        """
+        variables, options, arguments = [], [], []
+        for line in self.show(params).splitlines():
+            kind, _, text = line.partition(": ")
+            if kind == "env":
+                name, _, value = text.partition("=")
+                variables.append(f"{name}={shlex.quote(value)}")
+            elif kind == "scheduler" and not text.startswith("#"):
+                options.append(shlex.quote(text))
+            elif kind == "command":
+                arguments = [shlex.quote(argument) for argument in ast.literal_eval(text)[2:]]
+        return " ".join([*variables, "sbatch", *options, shlex.quote(str(script)), *arguments])
 
     def measure(self, params: Mapping[str, Scalar]) -> dict[str, float]:
         """Submit a job, wait for its end, and return its metrics.
@@ -60,13 +82,12 @@ class ScriptTrials:
             InvalidInput: no job has given a result yet, so that the script or the options are probably at fault; or
                 Slurm has been removed.
         """
-        values = [f"--set={name}={_text(value)}" for name, value in params.items()]
         with self._guard:
             if self._stopped:
                 raise JobFailed("not submitted, because the command ends")
             # In a session of its own: Ctrl-C is for this process, which then decides.
             process = subprocess.Popen(
-                [*self._command, "--json", *self._required, *values],
+                [*self._command, "--json", *self._required, *_settings(params)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -123,6 +144,10 @@ def check(component: Path) -> None:
         raise _wrong_setup(done.stderr)
 
 
+def _settings(params: Mapping[str, Scalar]) -> list[str]:
+    return [f"--set={name}={_text(value)}" for name, value in params.items()]
+
+
 def find_agent() -> str:
     """Return the path of `trimtab-agent`, next to this program or in PATH.
 
@@ -151,6 +176,8 @@ def _end(processes: Sequence["subprocess.Popen[str]"]) -> None:
 
 
 def _wrong_setup(errors: str) -> InvalidInput:
+    # The agent's count of errors would end in the middle of the sentence.
+    errors = re.sub(r"^\d+ errors? in component files; nothing was started$", "", errors, flags=re.MULTILINE)
     return InvalidInput("script_not_runnable", f"The script cannot run as a trial: {errors.strip()}")
 
 

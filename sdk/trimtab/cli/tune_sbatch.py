@@ -170,6 +170,9 @@ def tune_sbatch(
                 say(f"{status.state}: {status.reason}")
             if not print_best(study) or status.state is not trimtab.StudyState.COMPLETED:
                 raise typer.Exit(1)
+            if len(objectives) == 1:
+                say("To submit the script with these values:")
+                echo(jobs.sbatch(study.best.render("json").params, script))
 
 
 def _prepare(

@@ -1,4 +1,4 @@
-"""Trials as runs of MLflow. `pip install "trimtab[mlflow]"`.
+"""Trials as runs of MLflow. `pip install mlflow-skinny`.
 
 from trimtab.integrations.mlflow import MlflowLogger
 
@@ -21,7 +21,7 @@ try:
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
 except ImportError as error:
-    raise ImportError('trimtab.integrations.mlflow needs MLflow: pip install "trimtab[mlflow]"') from error
+    raise ImportError("trimtab.integrations.mlflow needs MLflow: pip install mlflow-skinny") from error
 
 __all__ = ["MlflowLogger"]
 

@@ -1,4 +1,4 @@
-"""Trials as runs of Weights & Biases. `pip install "trimtab[wandb]"`.
+"""Trials as runs of Weights & Biases. `pip install wandb`.
 
 from trimtab.integrations.wandb import WandbLogger
 
@@ -18,7 +18,7 @@ from trimtab.trial import Trial, TrialState
 try:
     import wandb
 except ImportError as error:
-    raise ImportError('trimtab.integrations.wandb needs the package wandb: pip install "trimtab[wandb]"') from error
+    raise ImportError("trimtab.integrations.wandb needs the package wandb: pip install wandb") from error
 
 __all__ = ["WandbLogger"]
 

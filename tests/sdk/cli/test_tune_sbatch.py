@@ -56,6 +56,7 @@ def test_a_batch_script_is_tuned_by_the_users_own_jobs(
     ran = [line.split() for line in (tmp_path / "measured").read_text().splitlines()]
     assert len(ran) == sum(trial.state is TrialState.COMPLETED for trial in trials), "jobs run in the current folder"
     assert "Recommended: cost 26" in done.stdout
+    assert done.stdout.splitlines()[-1] == "TILE=16 sbatch --cpus-per-task=1 job.sh 1"
 
     # The same command finds the study at its end; another script is not the same study.
     assert "Recommended: cost 26" in shell.succeed(*command)
@@ -118,6 +119,7 @@ def test_a_variable_that_the_script_sets_itself_is_refused_before_anything_is_me
         assert "[script_not_runnable]" in reported
         assert "as a trial: job.sh:3: BLOCK: the script sets BLOCK to 32 itself" in reported
         assert "Write BLOCK=${BLOCK:-32}" in reported
+        assert "in component files" not in reported
     Path(script).write_text("#!/bin/bash\n./solver\n")
     reported = shell.fail("tune-sbatch", script, *options, "--pass", "BLOCK=argument")
     assert "reads no argument such as $1" in reported

@@ -3,7 +3,7 @@
 try:
     import optuna  # noqa: F401
 except ImportError as error:
-    raise ImportError('trimtab.optuna needs Optuna 5: pip install "trimtab[optuna]"') from error
+    raise ImportError('trimtab.optuna needs Optuna 5: pip install "optuna>=5"') from error
 
 from trimtab.integrations.optuna.sampler import TrimtabSampler
 

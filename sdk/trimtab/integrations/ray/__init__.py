@@ -3,7 +3,7 @@
 try:
     import ray.tune  # noqa: F401
 except ImportError as error:
-    raise ImportError('trimtab.ray needs Ray Tune: pip install "trimtab[ray]"') from error
+    raise ImportError('trimtab.ray needs Ray Tune: pip install "ray[tune]"') from error
 
 from trimtab.integrations.ray.scheduler import TrimtabScheduler
 from trimtab.integrations.ray.search import TrimtabSearch
