@@ -55,7 +55,7 @@ export function Timeline({ study, trials: known, sampled, onPick }: { study: Stu
           <Chart
             name={`${study.name}-timeline`}
             label={t`When ${plural(shown.length, { one: "# trial", other: "# trials" })} ran, on ${plural(lines.length, { one: "# agent or client", other: "# agents or clients" })}.`}
-            height={90 + 34 * lines.length}
+            height={112 + 34 * lines.length}
             option={option}
             onPick={pick}
           />
@@ -95,7 +95,8 @@ function timelineOption(palette: Palette, trials: Trial[], lines: string[], now:
   }));
   return {
     ...frame(palette),
-    grid: { left: 8, right: 16, top: 8, bottom: 56, containLabel: true },
+    // The buttons of the chart stand above the bars.
+    grid: { left: 8, right: 16, top: 30, bottom: 56, containLabel: true },
     dataZoom: zoom(palette),
     tooltip: {
       ...frame(palette).tooltip,
