@@ -14,9 +14,9 @@ TRIMTAB_HTTP_BODY_SECONDS = float(os.environ.get("TRIMTAB_HTTP_BODY_SECONDS", "6
 # Open connections of one web process. Beyond it uvicorn answers 503.
 TRIMTAB_HTTP_CONNECTIONS = int(os.environ.get("TRIMTAB_HTTP_CONNECTIONS", "5000"))
 # Seconds of CPU that one request or one study's part of a sweep may use, and those of one costly suggestion or insight.
-# A suggestion that needs more than the quick ones is computed by the workers for slow operations.
 TRIMTAB_REQUEST_CPU_SECONDS = float(os.environ.get("TRIMTAB_REQUEST_CPU_SECONDS", "10"))
 TRIMTAB_OPERATION_CPU_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_CPU_SECONDS", "60"))
+# Seconds of CPU after which a worker's process for slow operations computes a suggestion.
 TRIMTAB_OPERATION_QUICK_CPU_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_QUICK_CPU_SECONDS", "3"))
 # REST requests of one tenant that one web process serves at the same time. The others wait for their turn.
 TRIMTAB_HTTP_REQUESTS_PER_TENANT = int(os.environ.get("TRIMTAB_HTTP_REQUESTS_PER_TENANT", "4"))
