@@ -34,6 +34,7 @@ OUTSIDE = {
     "agents/workloads/redis/README.md": "reference/workloads/redis",
     "agents/workloads/rocksdb/README.md": "reference/workloads/rocksdb",
     "agents/workloads/runtime-gc/README.md": "reference/workloads/runtime-gc",
+    "agents/workloads/spark/README.md": "reference/workloads/spark",
     "agents/workloads/sqlite/README.md": "reference/workloads/sqlite",
     "agents/workloads/thread-waits/README.md": "reference/workloads/thread-waits",
     "agents/workloads/postgresql/README.md": "reference/workloads/postgresql",

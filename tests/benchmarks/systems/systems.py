@@ -186,5 +186,12 @@ SYSTEMS = {
             expert={"batch.size": 131072, "linger.ms": 50, "compression.type": "lz4"},
             guide="Confluent's advice for throughput: batches of 100 to 200 kB, a wait of 10 to 100 ms, lz4",
         ),
+        System(
+            "spark",
+            "spark",
+            expert={"spark.sql.shuffle.partitions": 6},
+            guide="Spark's page on tuning: two to three tasks for each processor",
+            others=("sessions",),
+        ),
     ]
 }
