@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from service._gen import matching_pb2
 from service.core.errors import InvalidInput
 from service.core.reasons import Reason
-from service.live.job_trials import Place, Question
+from service.live.job_choice import Place, Question
 from service.matching import settings
 from service.matching.book import Match
 from service.matching.feedback import Feedback

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from service.live import job_trials
-from service.live.job_trials import Place, Question
+from service.live import job_choice, job_closing
+from service.live.job_choice import Place, Question
 from service.matching.models import Record
 from service.matching.submission import Submission
 from service.planning.create import create_study
@@ -61,7 +61,7 @@ def ask(
     """Submit a job that matches a record; return its submission and its place in a pair."""
     name = submission or uuid4().hex
     question = Question(str(record.pk), name, submitted or make_submission(), begin, share, limit)
-    return name, job_trials.explore(principal, question)
+    return name, job_choice.explore(principal, question)
 
 
 def end(
@@ -69,13 +69,13 @@ def end(
 ) -> None:
     """Report a job that has ended."""
     given = {"ended_at": datetime.now(UTC) + timedelta(seconds=seconds), **changes}
-    job_trials.report(principal, [make_report(record, decision, seconds, **given)])
+    job_closing.report(principal, [make_report(record, decision, seconds, **given)])
     compute_all(principal)
 
 
 def run_usual(principal: Principal, record: Record, count: int = 60, seconds: float = 100.0) -> None:
     """Let jobs end that had the settings of a record."""
-    job_trials.report(principal, [make_report(record, "APPLIED", seconds) for _ in range(count)])
+    job_closing.report(principal, [make_report(record, "APPLIED", seconds) for _ in range(count)])
 
 
 def run_pair(

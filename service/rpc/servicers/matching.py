@@ -6,7 +6,7 @@ import asyncio
 
 from service._gen import matching_pb2, matching_pb2_grpc
 from service.core.errors import InvalidInput
-from service.live import job_trials
+from service.live import job_choice, job_closing
 from service.matching import approval, books, feedback, jobs, records, settings
 from service.rpc import matching_converters as converters
 from service.rpc.admission import Context
@@ -53,7 +53,7 @@ class MatchingServicer(Servicer, matching_pb2_grpc.MatchingServiceServicer):
     @requires(Action.MATCH_REPORT)
     @in_thread
     def Explore(self, principal: Principal, request: matching_pb2.ExploreRequest) -> matching_pb2.ExploreResponse:
-        return converters.place_message(job_trials.explore(principal, converters.question_of(request)))
+        return converters.place_message(job_choice.explore(principal, converters.question_of(request)))
 
     @requires(Action.MATCH_REPORT)
     @in_thread
@@ -61,7 +61,7 @@ class MatchingServicer(Servicer, matching_pb2_grpc.MatchingServiceServicer):
         self, principal: Principal, request: matching_pb2.ReportJobsRequest
     ) -> matching_pb2.ReportJobsResponse:
         reports = [converters.report_of(f"jobs[{index}]", one) for index, one in enumerate(request.jobs)]
-        job_trials.report(principal, reports)
+        job_closing.report(principal, reports)
         return matching_pb2.ReportJobsResponse()
 
     @requires(Action.RECORD_READ, study="study")

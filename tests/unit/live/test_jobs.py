@@ -14,7 +14,7 @@ from django.utils import timezone
 from service.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from service.core.reasons import Reason, data_of
 from service.fleet import live, waiting
-from service.live import job_trials
+from service.live import job_choice, job_closing
 from service.live.models import JobPair, LiveLease, PairState
 from service.live.system import state_of
 from service.matching import feedback, records
@@ -81,7 +81,7 @@ def test_a_pair_of_jobs_follows_the_committed_coin(principal: Principal, record:
     assert len(audited(principal, "live.explore")) == 2
 
 
-def _plain(place: job_trials.Place) -> dict[str, Any]:
+def _plain(place: job_choice.Place) -> dict[str, Any]:
     return {name: getattr(place, name) for name in place.__dataclass_fields__}
 
 
@@ -228,7 +228,7 @@ def test_a_record_for_its_own_user_alone_is_explored_by_nobody_else(principal: P
     record = make_proven(principal, audience="user")
     create_jobs_study(principal, record)
     others = make_submission(user="bob")
-    job_trials.report(principal, [make_report(record, submitted=others) for _ in range(60)])
+    job_closing.report(principal, [make_report(record, submitted=others) for _ in range(60)])
     assert code(ask(principal, record, submitted=others)[1].reason) == "live_record_changed"
 
 

@@ -1,50 +1,35 @@
-"""Production jobs as trials: which job of a pair gets the candidate, and what follows from how the jobs end."""
+"""Production jobs as trials: which job of a pair gets the candidate, and whether a new pair begins."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import partial
 from uuid import uuid4
 
 from django.db.models import Q
 
 from service.core.errors import InvalidInput
 from service.core.lifecycle import StudyState, TrialState
-from service.core.live_results import LiveResult, Pair
-from service.core.live_results import deviation_of as deviation
 from service.core.reasons import Reason
 from service.core.space import Configuration
-from service.live import job_history, job_studies, leases, permission, plans, results
-from service.live.models import JobPair, LiveLease, LiveStudy, PairState, Plan
-from service.live.system import Offered, settings_in_force, state_of
-from service.matching import jobs, records, submission
-from service.matching.jobs import Report
-from service.matching.models import ConsideredRecord, Decision, Record, ReportedJob
+from service.live import job_closing, job_history, job_judgement, job_studies, leases, permission, plans
+from service.live.models import JobPair, PairState, Plan
+from service.live.system import Offered, state_of
+from service.matching import records, submission
+from service.matching.models import Record
 from service.matching.submission import Submission
 from service.policies import job_pairs
-from service.policies.job_pairs import End, Judgement, Meaning, Run
 from service.policies.ledger import Pace
 from service.studies import actions
 from service.studies.change import Deleted, Work, changing
-from service.studies.isolated import isolated
 from service.studies.models import Trial
 from service.studies.specs import LONGEST_SECONDS
 from service.tenancy import access
 from service.tenancy.pages import key_of
 from service.tenancy.principal import Principal
-from service.trials import tell
 from trimtab_components.pairs import MOST_EXPLORED, candidate_first
 
-# A pair whose second job has not come by then has no second job.
-SECOND_COMES = timedelta(days=1)
-# A report that has not come by then, counted from the end of the time limit, is lost.
-REPORT_COMES = timedelta(days=7)
-FAILURES = "job_end"
 _SUBMISSION = re.compile(r"[0-9a-f]{32}")
 _NO_STUDY = "live_no_study"
 
@@ -96,38 +81,6 @@ def explore(principal: Principal, asked: Question) -> Place:
     return Place(reason=Reason(f"No live study explores the jobs of record {record.pk}.", _NO_STUDY))
 
 
-def report(principal: Principal, reports: Sequence[Report]) -> None:
-    """Store jobs that have ended (`matching.jobs.report`), and what they mean for live studies. Raises InvalidInput."""
-    jobs.report(principal, reports)
-    named = [one.submission for one in reports]
-    pairs = access.rows(JobPair, principal).filter(Q(first__in=named) | Q(second__in=named), state=PairState.OPEN)
-    for study_id in sorted(set(pairs.values_list("study_id", flat=True))):
-        # A report is stored already, so that an error here must not make the agent repeat it.
-        isolated(partial(_learn, principal, study_id), principal.tenant_id, study_id)
-
-
-def _learn(principal: Principal, study_id: int) -> None:
-    with suppress(Deleted), changing(principal, study_id, "live.jobs") as work:
-        close_pairs(work)
-
-
-def close_pairs(work: Work) -> None:
-    """Close the pairs of a study whose jobs have ended or will not come, and end its trial if they decide it."""
-    rows = access.rows(JobPair, work.principal).filter(study_id=work.study.pk, state=PairState.OPEN)
-    pairs = list(rows.order_by("pk"))
-    state = state_of(work.principal, work.study)
-    ends = _ends(work.principal, state, [one for pair in pairs for one in (pair.first, pair.second) if one])
-    closed = [pair for pair in pairs if _close(work, pair, ends)]
-    if not closed:
-        return
-    work.revise()
-    work.detail = {"pairs": [{"pair": one.number, "state": one.state, "cost": one.cost} for one in closed]}
-    trial = access.rows(Trial, work.principal).filter(study_id=work.study.pk, state=TrialState.ACTIVE).first()
-    if trial is not None:
-        work.target = f"trial/{trial.number}"
-        _judge(work, trial, state)
-
-
 def _check(asked: Question) -> None:
     if not _SUBMISSION.fullmatch(asked.submission):
         raise InvalidInput("submission", asked.submission, "32 hexadecimal digits in lower case")
@@ -147,7 +100,7 @@ def _place(work: Work, record: Record, asked: Question) -> Place:
     known = pairs.filter(Q(first=name) | Q(second=name)).select_related("trial").first()
     if known is not None:
         return _told(work, record, known, known.trial, is_first=known.first == name)
-    close_pairs(work)
+    job_closing.close_pairs(work)
     trial = _trial(work)
     if work.study.state != StudyState.ACTIVE or trial is None:
         return Place(reason=Reason(f"Study {work.study.name!r} has no trial that may go on.", "live_no_trial"))
@@ -157,7 +110,7 @@ def _place(work: Work, record: Record, asked: Question) -> Place:
     kind = job_history.key_of(principal.actor, asked.submitted, asked.limit)
     if trial.state == TrialState.ACTIVE:
         half = pairs.filter(
-            trial=trial, state=PairState.OPEN, kind=kind, second="", began_at__gt=work.time - SECOND_COMES
+            trial=trial, state=PairState.OPEN, kind=kind, second="", began_at__gt=work.time - job_closing.SECOND_COMES
         )
         if (pair := half.order_by("pk").first()) is not None:
             pair.second, pair.second_at = name, work.time
@@ -203,7 +156,7 @@ def _begin(work: Work, record: Record, trial: Trial, kind: str, asked: Question)
         # The seed stays secret until the result. Its commitment shows that it was drawn before.
         work.detail = {**work.detail, "commitment": lease.commitment}
     else:
-        lease = _lease(work, trial)
+        lease = job_judgement.lease_of(work, trial)
     number = access.rows(JobPair, principal).filter(lease=lease.lease).count() + 1
     pair = access.add(
         principal,
@@ -279,124 +232,3 @@ def _note(work: Work, place: Place, asked: Question) -> Place:
         "candidate": place.candidate,
     }
     return place
-
-
-def _lease(work: Work, trial: Trial) -> LiveLease:
-    rows = access.rows(LiveLease, work.principal).filter(trial=trial, settled_at__isnull=True)
-    return rows.order_by("-granted_at")[:1].get()
-
-
-def _ends(principal: Principal, state: LiveStudy, named: Sequence[str]) -> Mapping[str, tuple[ReportedJob, str]]:
-    """Return the report of each submission, and what was done there about the record of a study."""
-    rows = access.rows(ReportedJob, principal).filter(submission__in=named)
-    found = {row.pk: row for row in rows}
-    considered = access.rows(ConsideredRecord, principal).filter(job_id__in=found, record_id=state.record_id or 0)
-    done = dict(considered.values_list("job_id", "decision"))
-    return {row.submission: (row, done.get(key, "")) for key, row in found.items()}
-
-
-def _close(work: Work, pair: JobPair, ends: Mapping[str, tuple[ReportedJob, str]]) -> bool:
-    """Close a pair if both of its jobs have ended or will not come, and return whether it is closed."""
-    first = _run(work, pair, ends, is_first=True)
-    second = _run(work, pair, ends, is_first=False)
-    if first is None or second is None:
-        return False
-    tried, usual = (first, second) if pair.candidate_first else (second, first)
-    found = job_pairs.meaning(tried, usual, nodes=pair.nodes, limit=pair.limit_seconds)
-    pair.state = PairState.VOID if found.effect is None else PairState.COUNTED
-    pair.broken, pair.cost, pair.ended_at = found.broken, found.cost, work.time
-    pair.candidate = tried.seconds if tried.end in (End.COMPLETED, End.FAILED) else None
-    pair.incumbent = usual.seconds if usual.end in (End.COMPLETED, End.FAILED) else None
-    access.save(work.principal, pair, "state", "broken", "cost", "ended_at", "candidate", "incumbent")
-    return True
-
-
-def _run(work: Work, pair: JobPair, ends: Mapping[str, tuple[ReportedJob, str]], *, is_first: bool) -> Run | None:
-    """Return how a job of a pair has ended; None if that is not known yet."""
-    name, since = (pair.first, pair.began_at) if is_first else (pair.second, pair.second_at)
-    if not name or since is None:
-        return Run(End.UNUSED) if work.time - pair.began_at > SECOND_COMES else None
-    if name not in ends:
-        late = work.time - since > REPORT_COMES + timedelta(seconds=pair.limit_seconds)
-        return Run(End.LOST) if late else None
-    row, done = ends[name]
-    if not row.confirmed:
-        return Run(End.LOST)
-    wanted = Decision.EXPLORED if is_first == pair.candidate_first else Decision.APPLIED
-    return Run(End(row.end), row.seconds) if done == wanted else Run(End.UNUSED)
-
-
-def _judge(work: Work, trial: Trial, state: LiveStudy) -> None:
-    """End a trial if its pairs decide it."""
-    live, lease = work.spec.live, _lease(work, trial)
-    assert live is not None
-    pairs = list(access.rows(JobPair, work.principal).filter(lease=lease.lease).order_by("number"))
-    found = job_pairs.judge(
-        [_meaning(one) for one in pairs],
-        deviation=deviation(state.squares, state.freedom),
-        min_gain=live.min_gain,
-        least=live.pairs.least,
-        most=live.pairs.most,
-    )
-    if found.decision:
-        _end(work, trial, lease, state, pairs, found)
-
-
-def _meaning(pair: JobPair) -> Meaning | None:
-    if pair.state == PairState.OPEN:
-        return None
-    counts = pair.state == PairState.COUNTED and pair.candidate is not None and pair.incumbent is not None
-    value = job_pairs.effect(pair.candidate, pair.incumbent) if counts else None  # type: ignore[arg-type]
-    return Meaning(value, pair.broken, pair.cost)
-
-
-def _end(
-    work: Work, trial: Trial, lease: LiveLease, state: LiveStudy, pairs: Sequence[JobPair], found: Judgement
-) -> None:
-    """End a trial with what its pairs have shown, and give the record's jobs a candidate that was kept."""
-    metric = work.spec.problem.objectives[0].metric
-    low, high = found.evidence.interval()
-    looked_at = tuple(_pair(one, metric) for one in pairs[: found.looked_at] if one.state == PairState.COUNTED)
-    result = LiveResult(
-        found.decision,
-        pairs=looked_at,
-        effect=found.evidence.effect if looked_at else None,
-        low=low if math.isfinite(low) else None,
-        high=high if math.isfinite(high) else None,
-        deviation=found.evidence.deviation,
-        cost={name: sum(one.cost for one in pairs) for name in (work.spec.live.budget if work.spec.live else {})},
-        incumbent=settings_in_force(work.spec, state),
-        kept=found.decision == "keep",
-    )
-    outcome, reason = "completed", ""
-    if found.decision == job_pairs.GUARD:
-        text = "A job has failed with the candidate, and the other one of its pair has not."
-        outcome, reason = "infeasible", Reason(text, results.JOB_FAILED, metric=FAILURES)
-    settled = results.settle(work, trial, str(lease.lease), outcome, reason, result)
-    ended = {"completed": TrialState.COMPLETED, "infeasible": TrialState.INFEASIBLE}
-    if result.kept and state.record_id is not None:
-        said = results.ratio_text(result)
-        text = f"Trial {trial.number} of live study {work.study.name!r} has kept its settings: {said}."
-        kept = settings_in_force(work.spec, state_of(work.principal, work.study))
-        records.keep(work.principal, state.record_id, kept, work.study.name, trial.number, text)
-    tell.finish(
-        work,
-        trial,
-        ended.get(settled.outcome, TrialState.FAILED),
-        metrics=settled.metrics or None,
-        reason=settled.reason,
-    )
-
-
-def _pair(pair: JobPair, metric: str) -> Pair:
-    """Return a pair that counts as the test reads it."""
-    assert pair.candidate is not None
-    assert pair.incumbent is not None
-    return Pair(
-        pair.candidate_first,
-        job_pairs.effect(pair.candidate, 1.0),
-        job_pairs.effect(pair.incumbent, 1.0),
-        candidate_metrics={metric: pair.candidate},
-        incumbent_metrics={metric: pair.incumbent},
-        began=pair.began_at.timestamp(),
-    )
