@@ -55,6 +55,11 @@ class Signals:
         return self._terminated
 
     @property
+    def terminated(self) -> bool:
+        """True if SIGTERM has arrived. Without `single`, only processes that run one trial alone may look at it."""
+        return self._terminated
+
+    @property
     def patience(self) -> float:
         """The longest time, in seconds, to wait for a signal without other checks."""
         return LOOK_INTERVAL if self._single else 3600.0

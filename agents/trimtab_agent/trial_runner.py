@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -246,7 +246,7 @@ class TrialRunner:
                     task.cancel()
                 trial.running = False
                 self._slot_freed.set()
-            if trial.lost:
+            if trial.lost and not _has_cost(settlement):
                 await self._forget(trial)
                 return
             await self._journal_settlement(entry, settlement)
@@ -327,7 +327,8 @@ class TrialRunner:
             result = await self._give_up(trial, f"the agent failed: {type(error).__name__}: {error}")
         # A trial that ended by itself before the signal has its own result.
         if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
-            return Settlement(Outcome.RELEASED, "the agent was stopped")
+            # What a live trial has cost counts also if its settings did not.
+            return Settlement(Outcome.RELEASED, "the agent was stopped", live=result.live)
         if trial.cancel_reason and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
             return Settlement(
                 Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed, node=result.node, live=result.live
@@ -467,6 +468,12 @@ class TrialRunner:
                 # The trial's own files may fill the disk.
                 await asyncio.to_thread(shutil.rmtree, entry.work, ignore_errors=True)
                 await asyncio.sleep(JOURNAL_INTERVAL)
+
+
+def _has_cost(settlement: Settlement) -> bool:
+    """Return whether a trial of a live system has cost something, which counts also if its result does not."""
+    cost = {} if settlement.live is None else settlement.live["cost"]
+    return isinstance(cost, Mapping) and any(cost.values())
 
 
 def _tell_failure(task: "asyncio.Task[None]") -> None:

@@ -17,6 +17,7 @@ from service.fleet import agents, failures
 from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
 from service.fleet.models import Lease
 from service.live import results as live_results
+from service.live import silent
 from service.studies import actions
 from service.studies.change import Work, changing
 from service.studies.models import Measurement
@@ -139,8 +140,8 @@ def settle(
     `reason_code` and `reason_values` stand for the first line of the reason. `node` and `machine`: where the trial ran,
     empty if it did not run. `doubt`: why its timing may be wrong. `interference`: what the agent measured of other
     processes; None: nothing. `live`: what a live trial has found. An expired lease may still be settled with a result
-    until another agent gets the trial. Raises InvalidInput, NotFound (`unknown_agent`), Conflict
-    (`lease_already_settled`, `lease_lost`).
+    until another agent gets the trial; the cost of a live trial counts in any case. Raises InvalidInput, NotFound
+    (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
@@ -151,7 +152,8 @@ def settle(
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
     detail = {"lease": lease, "outcome": outcome}
-    with changing(principal, found.study_id, "lease.settle", detail=detail) as work:
+    late = silent.counting_cost(principal, found.study_id, found.id, live)
+    with late, changing(principal, found.study_id, "lease.settle", detail=detail) as work:
         held = read_lease(principal, agent, found)
         trial = held.trial
         work.target = f"trial/{trial.number}"

@@ -258,11 +258,18 @@ def end_agent(agent: AgentProcess, far_side: FarSide) -> None:
     agent.stop()
 
 
+def end_supervisor(agent: AgentProcess, far_side: FarSide) -> None:
+    os.kill(supervisor(agent), signal.SIGTERM)
+
+
 def close_service(agent: AgentProcess, far_side: FarSide) -> None:
     far_side.close()
 
 
-FAULTS = (kill_agent, kill_supervisor, kill_both, stop_agent, stop_supervisor, end_agent, close_service)
+FAULTS = (
+    *(kill_agent, kill_supervisor, kill_both, stop_agent, stop_supervisor, end_agent, end_supervisor),
+    close_service,
+)
 # Faults without a supervisor of the agent that lives: a trial is settled by the next agent.
 _AGAIN = (kill_agent, stop_agent, end_agent)
 

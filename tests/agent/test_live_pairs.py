@@ -20,8 +20,10 @@ import pytest
 from tests.agent.conftest import AgentProcess, run_agent_command
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.test_live import (
+    FAULTS,
     close_service,
     end_agent,
+    end_supervisor,
     kill_agent,
     kill_both,
     kill_supervisor,
@@ -293,22 +295,54 @@ def test_a_trial_ends_before_a_total_failure_could_exceed_the_budget(
     assert system.own() is None
 
 
+@pytest.mark.parametrize("design", ["switchback", "crossover"])
 def test_the_cost_of_a_killed_supervisor_is_in_the_next_result(
-    install: Callable[..., AgentProcess], far_side: FarSide, system: System
+    install: Callable[..., AgentProcess], far_side: FarSide, system: System, design: str
 ) -> None:
-    """It is the most that the block can have cost."""
+    """It is the most that the block can have cost. The next trial may begin on another of the instances."""
     agent = install()
     budget = agent_pb2.LiveBudget(name="slow", slow="slow", of="requests", left=1e9)
-    lease = offer(far_side, plan(budgets=[budget], most_pairs=1000, deviation=5.0))
-    wait_for(system.own)
+    lease = offer(far_side, plan(budgets=[budget], design=design, most_pairs=1000, deviation=5.0))
+    wait_for(lambda: system.own() or system.own("two"))
     os.kill(supervisor(agent), signal.SIGKILL)
     settled = far_side.outcome(lease)
     assert (settled.reason_code, settled.live.decision) == ("live_no_agent", "stopped")
     assert chain_holds(settled.live)
     assert [entry.kind for entry in settled.live.audit][-1] == "revert"
-    assert system.own() is None
-    again = far_side.outcome(offer(far_side, plan(budgets=[budget], most_pairs=1)))
+    assert (system.own(), system.own("two")) == (None, None)
+    second = "one" if design == "switchback" else "two"
+    wanted = plan(budgets=[budget], design=design, most_pairs=1)
+    again = far_side.outcome(offer(far_side, wanted, application=second))
     assert again.live.cost["slow"] > 300
+
+
+@pytest.mark.parametrize("fault", ["agent ends", "lease lost"])
+def test_what_a_trial_has_cost_is_reported_also_if_its_result_does_not_count(
+    install: Callable[..., AgentProcess], far_side: FarSide, system: System, fault: str
+) -> None:
+    """The agent's ledger has it as reported, so that no later result would contain it."""
+    agent = install()
+    system.tell(slow=(1.0, 61.0))
+    budget = agent_pb2.LiveBudget(name="slow", slow="slow", of="requests", left=1e9)
+    lease = offer(far_side, plan(budgets=[budget], most_pairs=1000, deviation=5.0))
+    wait_for(system.own)
+    wait_for(lambda: not system.own())
+    if fault == "agent ends":
+        agent.stop()
+        settled = far_side.settled[lease]
+        assert settled.outcome == Outcome.OUTCOME_RELEASED
+    else:
+        with far_side.changed:
+            far_side.lost.add(lease)
+            del far_side.granted[lease]
+        far_side.wait_for(lambda: lease in far_side.refused)
+        [settled] = [one for one in far_side.settlements if one.lease == lease]
+    assert system.own() is None
+    lines = (agent.state / "live" / "live.one.ledger").read_text().split("\n")
+    blocks = {entry["block"]: entry for line in lines if line for entry in [json.loads(line)]}
+    assert all(entry["reported"] for entry in blocks.values())
+    assert settled.live.cost["slow"] > 10
+    assert settled.live.cost["slow"] == pytest.approx(sum(entry["cost"]["slow"] for entry in blocks.values()))
 
 
 def test_a_trial_ends_with_its_window(install: Callable[..., AgentProcess], far_side: FarSide, system: System) -> None:
@@ -453,9 +487,6 @@ def test_the_service_sees_pairs_and_guards_and_can_have_kept_settings_taken_back
 # --- the dead man's switch
 
 
-FAULTS = (kill_agent, kill_supervisor, kill_both, stop_agent, stop_supervisor, end_agent, close_service)
-
-
 @pytest.mark.parametrize("seed", [0, *slow_cases("20 moments of each fault; one shows the same", *range(1, 20))])
 @pytest.mark.parametrize("design", ["switchback", *slow_cases("switchback shows the same", "crossover")])
 @pytest.mark.parametrize("fault", FAULTS)
@@ -503,13 +534,12 @@ def test_kept_settings_need_the_agent_and_their_guard_but_not_the_service(
     lease = offer(far_side, plan(keep=True))
     record = agent.state / "live" / "live.one.json"
     wait_for(lambda: record.exists() and json.loads(record.read_text())["kept"])
-    watching = supervisor(agent) if fault in (kill_supervisor, kill_both, stop_supervisor) else 0
+    of_supervisor = {kill_supervisor: signal.SIGKILL, stop_supervisor: signal.SIGSTOP, end_supervisor: signal.SIGTERM}
+    watching = supervisor(agent) if fault in (*of_supervisor, kill_both) else 0
     time.sleep(random.Random(f"kept {seed}").uniform(0, 1.0))
     began = time.monotonic()
-    if fault is kill_supervisor:
-        os.kill(watching, signal.SIGKILL)
-    elif fault is stop_supervisor:
-        os.kill(watching, signal.SIGSTOP)
+    if fault in of_supervisor:
+        os.kill(watching, of_supervisor[fault])
     elif fault is kill_both:
         os.kill(number(agent), signal.SIGSTOP)
         os.kill(watching, signal.SIGKILL)

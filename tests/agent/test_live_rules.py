@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, Outcome
+from trimtab_agent.runners.live import LiveRunner
+from trimtab_agent.runners.local import LocalRunner
 from trimtab_agent.supervisor import audit, hours
+from trimtab_agent.supervisor.beats import Beats
 from trimtab_agent.supervisor.ledger import DAY, Ledger
+from trimtab_agent.supervisor.live_trial import BEATS
 from trimtab_agent.supervisor.paired import PairedTrial
 from trimtab_components.pairs import Evidence
 
@@ -111,6 +118,26 @@ def test_a_clock_that_was_set_back_hides_no_exposure(path: Path) -> None:
     ledger = Ledger(path)
     write(ledger, "1", 0.0, began=time.time() + 3600)
     assert ledger.exposure() == 60
+
+
+def test_a_stored_result_has_reported_its_costs_also_if_its_supervisor_died_right_after_it(
+    tmp_path: Path, path: Path
+) -> None:
+    """The next result would contain them once more."""
+    folder = tmp_path / "lease"
+    folder.mkdir()
+    live: dict[str, Any] = {"record": str(path.with_suffix(".json")), "peers": []}
+    spec = JobSpec("study/1", "/w", "/w", [], {}, {}, 60.0, (), (), {}, "python", live=live)
+    (folder / SPEC).write_text(spec.to_json())
+    result = {"decision": "stopped", "cost": {"slow": 7.0}, "stays": False, "kept": False}
+    (folder / RESULT).write_text(json.dumps(asdict(JobResult(Outcome.FAILED, live=result))))
+    Beats.create(folder / BEATS)
+    write(Ledger(path), "study/1 1", 7.0)
+    assert Ledger(path).unreported("study") == {"slow": 7.0}
+    settled = asyncio.run(LiveRunner(LocalRunner()).wait(folder))
+    assert settled.live is not None
+    assert settled.live["cost"] == {"slow": 7.0}
+    assert Ledger(path).unreported("study") == {}
 
 
 # --- carry-over

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,8 @@ from trimtab_agent.runners.base import (
 )
 from trimtab_agent.supervisor import audit, switch
 from trimtab_agent.supervisor.beats import AGENT, SERVICE, SUPERVISOR, Beats
+from trimtab_agent.supervisor.costs import LEDGER
+from trimtab_agent.supervisor.ledger import Ledger
 from trimtab_agent.supervisor.live_trial import BEATS, SILENCE
 from trimtab_agent.supervisor.paired import WAITING
 
@@ -99,6 +102,8 @@ class LiveRunner(Runner):
                     supervisor.close()
         result = stored_result(folder)
         if result is not None:
+            if supervisor is None or not supervisor.is_alive():
+                await asyncio.to_thread(_note_reported, read_spec(folder))
             if supervisor is None:
                 # An agent that ended before it has reported this: the settings went with it.
                 return replace(result, live=_not_kept(result.live))
@@ -234,6 +239,17 @@ def _records(spec: JobSpec) -> list[Path]:
     """Return the records of the instances that a trial may switch."""
     assert spec.live is not None
     return [Path(one["record"]) for one in (spec.live, *spec.live["peers"])]
+
+
+def _note_reported(spec: JobSpec) -> None:
+    """Note in the ledgers that a stored result contains all costs: its supervisor may have died before it has."""
+    for path in _records(spec):
+        instance = switch.Instance(path)
+        # Another trial that has the instance has read the ledger already.
+        if instance.take():
+            with suppress(OSError):  # a full disk leaves them for the next result
+                Ledger(path.with_suffix(LEDGER)).report(spec.name.rpartition("/")[0])
+            instance.leave()
 
 
 def _keeps(result: JobResult | None) -> bool:

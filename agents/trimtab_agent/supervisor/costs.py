@@ -65,8 +65,9 @@ class Costs:
         for place in self._places:
             self._ledgers[place.name] = Ledger(place.instance.path.with_suffix(LEDGER))
             self._ledgers[place.name].compact()
-        before = self._ledgers[self._places[0].name].unreported(self._study)
-        self.spent = {one["name"]: before.get(one["name"], 0.0) for one in self._budgets}
+        # `reported` notes all of them. An earlier trial may have had its costs on another instance.
+        before = [ledger.unreported(self._study) for ledger in self._ledgers.values()]
+        self.spent = {one["name"]: sum(found.get(one["name"], 0.0) for found in before) for one in self._budgets}
 
     def learn(self, seen: Seen, places: Sequence[Place]) -> None:
         """Take the incumbent's share of slow requests from what was read on instances."""

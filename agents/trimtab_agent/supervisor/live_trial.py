@@ -28,6 +28,8 @@ from trimtab_agent.supervisor.supervise import TrialOverError
 BEATS = "beats"
 # Seconds between two looks at everything that may end the trial.
 LOOK_INTERVAL = 0.1
+# Why a supervisor ends that got SIGTERM, which is not the agent's way to cancel a trial.
+TERMINATED = "the trial's supervisor was told to end (SIGTERM)"
 # Seconds without a sign of the agent after which it counts as dead, for instance because it is stopped.
 SILENCE = 1.2
 
@@ -284,6 +286,8 @@ class LiveTrial:
         self._beat()
         if self.signals.stopped:
             return TrialOverError("cancelled", "cancelled")
+        if self.signals.terminated:
+            return TrialOverError("failed", TERMINATED, "live_no_agent")
         for place in self.places:
             if place.instance.is_stopped:
                 return TrialOverError("failed", "somebody has run `trimtab-agent live stop`", "live_stopped")

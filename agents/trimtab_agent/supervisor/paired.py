@@ -19,7 +19,7 @@ from trimtab_agent.files import write_atomically
 from trimtab_agent.supervisor import hours, switch
 from trimtab_agent.supervisor.costs import LEDGER, Costs, EndedError
 from trimtab_agent.supervisor.ledger import DAY, Ledger
-from trimtab_agent.supervisor.live_trial import LOOK_INTERVAL, LiveTrial
+from trimtab_agent.supervisor.live_trial import LOOK_INTERVAL, TERMINATED, LiveTrial
 from trimtab_agent.supervisor.place import Place, Samples, later, values
 from trimtab_agent.supervisor.supervise import TrialOverError
 from trimtab_components.pairs import Evidence, candidate_first, commitment
@@ -472,6 +472,8 @@ class PairedTrial(LiveTrial):
 
     def _why_taken_back(self) -> str:
         """Return "", or why settings that stay in force must go now."""
+        if self.signals.terminated:
+            return TERMINATED
         for place in self.keeping:
             if place.instance.is_stopped:
                 return "somebody has run `trimtab-agent live stop`"

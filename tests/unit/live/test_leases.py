@@ -11,7 +11,9 @@ import pytest
 
 from service.core.live_results import LiveOutcome
 from service.core.reasons import data_of
+from service.fleet import leases as fleet_leases
 from service.fleet import runs, waiting
+from service.fleet.models import Lease
 from service.live import permission
 from service.live.models import LiveLease, LiveStudy, Loss, Plan
 from service.live.system import state_of
@@ -193,6 +195,23 @@ def test_the_larger_count_of_what_was_lost_is_believed(
         (grant,) = acquire_live(principal)
         assert grant.live is not None
         assert grant.live["budgets"][0]["left"] == pytest.approx(172_800 - counted)
+
+
+@pytest.mark.parametrize(("cost", "counted"), [(100.0, 2400.0), (5000.0, 5000.0)])
+def test_what_a_trial_has_cost_counts_if_its_result_comes_too_late(
+    principal: Principal, cost: float, counted: float
+) -> None:
+    """An expired lease counts as a total failure, unless its trial has cost more."""
+    create_live(principal, {"approve": "none", "budget": BUDGET})
+    (grant,) = acquire_live(principal)
+    overdue = access.rows(Lease, principal).filter(id=grant.lease)
+    overdue.update(expires_at=datetime(2026, 1, 1, tzinfo=UTC))
+    fleet_leases.expire(fleet_leases.overdue())
+    assert [one.counted for one in access.rows(Loss, principal)] == [2400]
+    late = result([], "stopped", cost={"slow": cost})
+    for _ in range(2):
+        refused("lease_lost", lambda: settle_live(principal, grant, late, "failed"))
+        assert [one.counted for one in access.rows(Loss, principal)] == [counted]
 
 
 def test_a_used_up_budget_lets_nothing_begin_and_says_why(principal: Principal) -> None:
