@@ -12,6 +12,7 @@ from trimtab._internal.connection import login
 from trimtab._internal.logger import Logger
 from trimtab._internal.messages.agents import from_agent, from_best_settings
 from trimtab._internal.messages.identity import from_api_token, from_audit_entry, from_identity
+from trimtab._internal.messages.live import from_live_list
 from trimtab._internal.messages.spec import from_spec, to_spec
 from trimtab._internal.messages.status import to_study_states
 from trimtab._internal.study.caller import Caller
@@ -19,6 +20,7 @@ from trimtab.context import Observed, context_variables
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
+from trimtab.live import LiveOverview
 from trimtab.matching import Matching
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
@@ -329,6 +331,14 @@ class Client:
         """Delete the study with all its trials. Raises NotFound."""
         self._transport.call(self._stub.DeleteStudy, pb.DeleteStudyRequest(name=name))
         self._caller.forget(name)
+
+    def list_live(self) -> LiveOverview:
+        """Return the live studies, open ones first, with the instances that agents have switched for them.
+
+        for one in client.list_live().instances:
+            print(one.study, one.instance, one.state, one.settings)
+        """
+        return from_live_list(self._transport.call(self._stub.ListLive, pb.ListLiveRequest()))
 
     def list_agents(self) -> list[Agent]:
         """Return the registered agents with the components that they offer."""

@@ -132,6 +132,8 @@ class LiveReading:
 class LiveInstance:
     """An instance of a live system, as its agent has reported it last."""
 
+    study: str
+    """The study that has switched it last."""
     component: str
     instance: str
     agent: str
@@ -149,6 +151,32 @@ class LiveInstance:
     pairs: int
     revert_at: datetime | None
     """When somebody has asked for the old settings; None if nobody has or it has happened."""
+
+
+@dataclass(frozen=True)
+class LiveBrief:
+    """A live study among others."""
+
+    study: str
+    state: StudyState
+    state_reason: str
+    component: str
+    application: str
+    """The instance that the study names; empty: all of the component."""
+    waiting: int
+    """How many plans wait for people."""
+    running: int
+    """How many trials run."""
+
+
+@dataclass(frozen=True)
+class LiveOverview:
+    """The live studies, open ones first, and the instances that agents have switched for them."""
+
+    studies: tuple[LiveBrief, ...]
+    instances: tuple[LiveInstance, ...]
+    left_off: int
+    """How many further studies there are."""
 
 
 @dataclass(frozen=True)

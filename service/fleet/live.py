@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Count, F, Func, Q, TextField, Value
 
 from service.core.lifecycle import StudyState, TrialState
+from service.core.live_instances import InstanceStatus
 from service.fleet import live_instances
 from service.fleet.components import misfit
 from service.fleet.models import Agent, LiveInstance
@@ -40,6 +41,15 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """The live studies of a tenant, open ones first, and the instances that agents have switched for them."""
+
+    studies: list[Brief]
+    left_off: int
+    instances: list[InstanceStatus]
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """The live studies of a tenant, open ones first, and the state of one of them; None if there is none."""
 
@@ -66,6 +76,19 @@ def board(principal: Principal, study: str = "") -> Board:
 
     Raises NotFound (`study_not_found`, `not_live`).
     """
+    briefs, left_off, _ = _briefs(principal)
+    name = study or (briefs[0].name if briefs else "")
+    return Board(briefs, left_off, status(principal, name) if name else None)
+
+
+def listing(principal: Principal) -> Listing:
+    """Return the live studies with their instances."""
+    briefs, left_off, ids = _briefs(principal)
+    return Listing(briefs, left_off, live_instances.of_studies(principal, ids))
+
+
+def _briefs(principal: Principal) -> tuple[list[Brief], int, list[int]]:
+    """Return the first live studies, the number of the others, and the primary keys of the first ones."""
     rows = access.rows(Study, principal)
     key = Func(F("spec"), Value("live"), function="json_extract_path_text", output_field=TextField())
     is_open = Q(state__in=(StudyState.ACTIVE, StudyState.PAUSED))
@@ -97,8 +120,7 @@ def board(principal: Principal, study: str = "") -> Board:
         )
         for one in shown
     ]
-    name = study or (briefs[0].name if briefs else "")
-    return Board(briefs, len(found) - len(shown), status(principal, name) if name else None)
+    return briefs, len(found) - len(shown), ids
 
 
 def decide(principal: Principal, study: str, number: int, *, approve: bool, reason: str = "") -> LiveStatus:

@@ -86,13 +86,18 @@ def report(principal: Principal, *, agent_id: str, instances: Sequence[Instance]
 
 def of_study(principal: Principal, study: Study) -> list[InstanceStatus]:
     """Return the instances that agents have switched for a study."""
-    rows = access.rows(LiveInstance, principal).filter(study_id=study.pk).select_related("agent")
+    return of_studies(principal, [study.pk])
+
+
+def of_studies(principal: Principal, ids: Sequence[int]) -> list[InstanceStatus]:
+    """Return the instances that agents have switched for studies."""
+    rows = access.rows(LiveInstance, principal).filter(study_id__in=ids).select_related("agent", "study")
     return [
         InstanceStatus(
             seen=Instance.from_json(row.report),
             agent=row.agent.name,
             seen_at=row.seen_at,
-            study=study.name,
+            study="" if row.study is None else row.study.name,
             trial=row.trial,
             revert_at=row.revert_at,
         )

@@ -15,6 +15,7 @@ from service.core.live_instances import Instance, InstanceStatus, Look, Reading
 from service.core.live_results import DECISIONS, Entry, LiveResult, Pair
 from service.core.space import Configuration
 from service.fleet.leases import plain
+from service.fleet.live import Listing
 from service.live.status import LiveStatus, PlanStatus, RolloutStatus
 from service.rpc.values import plain_value, set_values
 
@@ -199,6 +200,24 @@ def plan_message(plan: Mapping[str, Any]) -> agent_pb2.LivePlan:
     message.budgets.extend(agent_pb2.LiveBudget(**one) for one in plan["budgets"])
     set_values(message.original, plan["original"])
     return message
+
+
+def listing_message(listing: Listing) -> tuning_pb2.ListLiveResponse:
+    """Return the live studies of a tenant as a message."""
+    briefs = [
+        tuning_pb2.LiveBrief(
+            study=one.name,
+            state=tuning_pb2.StudyState.Value(f"STUDY_STATE_{one.state}"),
+            state_reason=one.state_reason,
+            component=one.component,
+            application=one.application,
+            waiting=one.waiting,
+            running=one.running,
+        )
+        for one in listing.studies
+    ]
+    instances = [instance_message(one) for one in listing.instances]
+    return tuning_pb2.ListLiveResponse(studies=briefs, left_off=listing.left_off, instances=instances)
 
 
 def status_message(status: LiveStatus) -> tuning_pb2.LiveStatus:

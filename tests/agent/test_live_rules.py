@@ -121,7 +121,7 @@ def test_a_clock_that_was_set_back_hides_no_exposure(path: Path) -> None:
 
 
 def test_a_stored_result_has_reported_its_costs_also_if_its_supervisor_died_right_after_it(
-    tmp_path: Path, path: Path
+    tmp_path: Path, path: Path, programs_start: None
 ) -> None:
     """The next result would contain them once more."""
     folder = tmp_path / "lease"

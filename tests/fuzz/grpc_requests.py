@@ -418,6 +418,7 @@ REQUESTS: Mapping[str, Maker] = {
         )
     ),
     "TuningService.StopTrial": _stop,
+    "TuningService.ListLive": lambda world: tuning_pb2.ListLiveRequest(),
     "TuningService.GetLive": lambda world: tuning_pb2.GetLiveRequest(study=world.kept("live", world.live)),
     "TuningService.DecidePlan": lambda world: tuning_pb2.DecidePlanRequest(
         study=world.kept("approved", world.live), trial=1, approve=True, reason="why"

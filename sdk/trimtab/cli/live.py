@@ -10,22 +10,30 @@ from rich.text import Text
 
 from trimtab.cli.connection import connect
 from trimtab.cli.output import out, print_json, say, table
-from trimtab.live import LiveInstance, LiveJobs, LivePlan, LiveReading, LiveStatus
+from trimtab.live import LiveInstance, LiveJobs, LiveOverview, LivePlan, LiveReading, LiveStatus
 from trimtab.space import Scalar
 
 app = typer.Typer(no_args_is_help=True, help="Look at, approve and stop the trials of a system that serves.")
 
 Name = Annotated[str, typer.Argument(help="The study's name.")]
+AnyName = Annotated[str, typer.Argument(help="The study's name.", show_default="all live studies")]
 Number = Annotated[int, typer.Argument(min=1, help="The number of the trial.")]
 Reason = Annotated[str, typer.Option("--reason", help="The reason, which people see.")]
 LeaveKept = Annotated[bool, typer.Option("--leave-kept", help="Leave settings in force that were kept.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command("status", epilog="Examples:\n\n`trimtab live status nightly`\n\n`trimtab live status nightly --json`")
-def show_status(study: Name, as_json: AsJson = False) -> None:
+@app.command(
+    "status",
+    epilog="Examples:\n\n`trimtab live status` lists all live studies and instances\n\n`trimtab live status nightly`"
+    "\n\n`trimtab live status nightly --json`",
+)
+def show_status(study: AnyName = "", as_json: AsJson = False) -> None:
     """Show what is in force, the plans that wait, the budgets, and the settings that were kept."""
     with connect() as client:
+        if not study:
+            _print_all(client.list_live(), as_json)
+            return
         _print(client.get_study(study).live_status(), as_json)
 
 
@@ -58,6 +66,24 @@ def stop(study: Name, reason: Reason = "", leave_kept: LeaveKept = False, as_jso
         say(f"{one.instance}: agent {one.agent} puts the old settings back when it answers next. See `live status`.")
     if any(one.in_force for one in found.kept) and not waiting:
         say("Kept settings stay in force. To take them back too, run on the agent's machine: trimtab-agent live revert")
+
+
+def _print_all(found: LiveOverview, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(found))
+        return
+    if not found.studies:
+        say("There is no live study.")
+        return
+    shown = table("study", "state", "component", "plans that wait", "trials that run")
+    for one in found.studies:
+        where = f"{one.component}, {one.application}" if one.application else one.component
+        state = one.state + (f": {one.state_reason}" if one.state_reason else "")
+        shown.add_row(Text(one.study), Text(state), Text(where), str(one.waiting), str(one.running))
+    out.print(shown)
+    if found.left_off:
+        say(f"{found.left_off} further studies are left out.")
+    _print_instances(found.instances, with_study=True)
 
 
 def _print(status: LiveStatus, as_json: bool) -> None:
@@ -99,10 +125,10 @@ def _print(status: LiveStatus, as_json: bool) -> None:
         out.print(shown)
 
 
-def _print_instances(instances: tuple[LiveInstance, ...]) -> None:
+def _print_instances(instances: tuple[LiveInstance, ...], *, with_study: bool = False) -> None:
     if not instances:
         return
-    shown = table("instance", "state", "trial", "settings in force", "guards")
+    shown = table("instance", "state", *(["study"] if with_study else []), "trial", "settings in force", "guards")
     for one in instances:
         state = one.state if one.phase in ("", one.state) else f"{one.state}, {one.phase}"
         if one.revert_at is not None:
@@ -110,6 +136,7 @@ def _print_instances(instances: tuple[LiveInstance, ...]) -> None:
         shown.add_row(
             Text(one.instance),
             Text(state + (f": {one.reason}" if one.reason else "")),
+            *([Text(one.study)] if with_study else []),
             "" if one.trial is None else str(one.trial),
             Text(_settings(one.settings)),
             Text("\n".join(_guard(guard) for guard in one.guards)),

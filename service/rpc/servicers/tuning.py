@@ -305,6 +305,11 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
             message.live.CopyFrom(live_converters.result_message(found.result, found.seed, found.commitment))
         return message
 
+    @requires(Action.STUDY_READ)
+    @in_thread
+    def ListLive(self, principal: Principal, request: tuning_pb2.ListLiveRequest) -> tuning_pb2.ListLiveResponse:
+        return live_converters.listing_message(live.listing(principal))
+
     @requires(Action.STUDY_READ, study="study")
     @in_thread
     def GetLive(self, principal: Principal, request: tuning_pb2.GetLiveRequest) -> tuning_pb2.LiveStatus:

@@ -105,12 +105,30 @@ def test_a_plan_is_approved_its_settings_are_kept_and_the_study_is_stopped(
     assert (message.live.seed, message.live.commitment) == (told.seed, commitment(told.seed))
 
     wait_for(lambda: study.live_status().plans)
+    listed = json.loads(shell.succeed("live", "status", "--json"))
+    [brief] = [one for one in listed["studies"] if one["study"] == name]
+    assert (brief["state"], brief["component"], brief["waiting"], brief["running"]) == ("ACTIVE", component, 1, 0)
+    assert [one for one in listed["instances"] if one["study"] == name] == []
+    request = agent_pb2.ReportLiveRequest(
+        agent_id=agent,
+        instances=[
+            tuning_pb2.LiveInstance(
+                component=component, instance="one", state="kept", lease=lease.id, settings={"size": value(9)}
+            )
+        ],
+    )
+    agents.ReportLive(request, timeout=PATIENCE)
+    [instance] = [one for one in client.list_live().instances if one.study == name]
+    assert (instance.instance, instance.state, instance.trial, instance.settings) == ("one", "kept", 1, {"size": 9})
+    shown = shell.succeed("live", "status")
+    assert name in shown
+    assert "size=9" in shown
     shell.succeed("live", "decline", name, "2", "--reason", "not now")
     wait_for(lambda: [one.trial for one in study.live_status().plans] == [3])
     stopped = shell.run("live", "stop", name, "--reason", "the site is slow")
     assert stopped.returncode == 0
     assert f"{name}: PAUSED, the site is slow" in stopped.stdout
-    assert "trimtab-agent live revert" in stopped.stderr
+    assert f"one: agent {component} puts the old settings back" in " ".join(stopped.stderr.split())
     assert study.stop_live().state == "PAUSED"
 
 

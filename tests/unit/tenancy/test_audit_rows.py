@@ -101,7 +101,7 @@ READ = {
     "GetSignIn", "WhoAmI", "ListApiTokens", "ListAuditEntries", "ParseStudyFile", "GetStudyFile", "GetStudy",
     "ListStudies", "GetOperation", "WaitOperation", "GetTrial", "ListNotes", "ListTrials", "GetBestTrials",
     "GetProspects", "ListAgents", "ListBestSettings", "WatchStudy", "Match", "ListRecords", "ListJobs", "GetSettings",
-    "GetApproval", "GetComponentFile", "RenderSettings", "GetLive", "GetInsight",
+    "GetApproval", "GetComponentFile", "RenderSettings", "GetLive", "ListLive", "GetInsight",
 }  # fmt: skip
 AGENTS = {
     "Enrol": "agent.enrol",

@@ -52,7 +52,7 @@ OWN = {
     *("getSession", "signIn", "signOut", "listStudies", "createStudy", "listAgents"),
     *("listAuditEntries", "exportAudit", "exportTenant", "getQuota"),
     *("getSignIn", "listApiTokens", "listMembers", "createEnrolment", "revokeAccess"),
-    *("CreateStudy", "ParseStudyFile", "ListStudies", "ListAgents", "ListBestSettings", "Register"),
+    *("CreateStudy", "ParseStudyFile", "ListStudies", "ListAgents", "ListBestSettings", "ListLive", "Register"),
     *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
     "ListAuditEntries",
     *("getStudyFacets", "listMethods", "planStudy", "askDryRun", "listComponents", "writeComponent", "checkComponent"),
