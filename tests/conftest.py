@@ -55,21 +55,20 @@ END $$
 
 @pytest.fixture(autouse=True)
 def environment_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a test that leaves another environment, which later tests and the programs that they start would have."""
-    before = _environment()
+    """Fail a test that leaves other values of variables, which later tests and the programs that they start would have.
+
+    Libraries may add variables of their own when they are imported.
+    """
+    before = dict(os.environ)
     yield
     monkeypatch.undo()  # it is older than this fixture
-    after = _environment()
-    os.environ.update(before)
-    for name in after.keys() - before.keys():
-        del os.environ[name]
-    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    added = {name: None for name in os.environ if name.startswith("TRIMTAB_")}
+    changed = [name for name, value in ({**added, **before}).items() if os.environ.get(name) != value]
+    changed = [name for name in changed if name != "PYTEST_CURRENT_TEST"]
+    for name in changed:
+        os.environ.pop(name, None)
+    os.environ.update({name: before[name] for name in changed if name in before})
     assert not changed, f"the test has left other values of {', '.join(changed)}"
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment without the variable in which pytest names the phase of a test."""
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """A bound on the entries of lists and maps in a request, before the request is parsed.
 
-An empty message takes two bytes on the way and up to 130 in memory, and a number one byte and about 40, so a request
-within the bound on its bytes could take more than 100 MB. The entries are counted in the encoding of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/).
+An empty message takes two bytes on the way and more than a hundred in memory: 470,000 of them took 58 MB. The entries
+are counted in the encoding of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/).
 """
 
 from __future__ import annotations
