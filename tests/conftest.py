@@ -54,21 +54,20 @@ END $$
 
 
 @pytest.fixture(autouse=True)
-def environment_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a test that leaves other values of variables, which later tests and the programs that they start would have.
-
-    Libraries may add variables of their own when they are imported.
-    """
-    before = dict(os.environ)
+def own_environment_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that leaves other values of Trimtab's variables, which programs that later tests start would have."""
+    before = _own_environment()
     yield
     monkeypatch.undo()  # it is older than this fixture
-    added = {name: None for name in os.environ if name.startswith("TRIMTAB_")}
-    changed = [name for name, value in ({**added, **before}).items() if os.environ.get(name) != value]
-    changed = [name for name in changed if name != "PYTEST_CURRENT_TEST"]
-    for name in changed:
-        os.environ.pop(name, None)
-    os.environ.update({name: before[name] for name in changed if name in before})
-    assert not changed, f"the test has left other values of {', '.join(changed)}"
+    after = _own_environment()
+    for name in after.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+    assert after == before, "the test has left other values of these variables"
+
+
+def _own_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("TRIMTAB_")}
 
 
 @pytest.fixture(scope="session")
