@@ -394,7 +394,8 @@ def worker(metrics: Metrics = None) -> None:
     import gc
 
     from service.config import liveness
-    from service.embedded import forked
+    from service.embedded.keeping import SIGNALS, keep
+    from service.embedded.signals import Waiting
     from service.trials.messages import SLOW_QUEUE
     from service.workers.compute import warm_up
 
@@ -408,7 +409,7 @@ def worker(metrics: Metrics = None) -> None:
         warm_up()
         # Objects that the processes share are not looked at, so that their memory stays shared.
         gc.freeze()
-        forked.run(children, liveness.touch_now)
+        keep(children, Waiting(SIGNALS), liveness.touch_now)
 
 
 def _part_of_worker(part: str, queue: str, niceness: int, folder: Path, metrics: str | None) -> "ForkedChild":

@@ -5,17 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from service.embedded.processes import Child, Process, die_with, stop
-from service.embedded.signals import Waiting
-from trimtab_components.terminal import write
+from service.embedded.keeping import SIGNALS
+from service.embedded.processes import Child, Process, die_with
 
-_LOOK_SECONDS = 1.0
 _context = multiprocessing.get_context("fork")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 
 
 class _Forked:
@@ -66,26 +62,8 @@ def _begin(function: Callable[[], None], environment: Mapping[str, str], parent:
     die_with(parent)
     os.setsid()  # Ctrl-C in a terminal reaches only the parent
     signal.set_wakeup_fd(-1)
-    for number in _SIGNALS:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     os.environ.clear()
     os.environ.update(environment)
     function()
-
-
-def run(children: Sequence[Child], touch: Callable[[], None]) -> None:
-    """Keep the children alive until SIGTERM or SIGINT, and call `touch` as long as this process looks after them."""
-    signals = Waiting(set(_SIGNALS))
-    try:
-        for child in children:
-            child.start()
-        while True:
-            touch()
-            for child in children:
-                if happened := child.keep_alive():
-                    write(f"trimtab-service: {happened}", error=True)
-            due = [child.not_before - time.monotonic() for child in children if child.process is None]
-            if signals.wait(max(0.0, min([_LOOK_SECONDS, *due]))) - {signal.SIGCHLD}:
-                return
-    finally:
-        stop(children)

@@ -8,19 +8,15 @@ clients connect to another one meanwhile.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from service.embedded.processes import Child, stop
+from service.embedded.keeping import SIGNALS, keep
+from service.embedded.processes import Child
 from service.embedded.signals import Waiting
-from trimtab_components.terminal import write
-
-_LOOK_SECONDS = 1.0
 
 
 def reserved(host: str, port: int) -> socket.socket:
@@ -47,25 +43,14 @@ def run(commands: Sequence[Sequence[str]], host: str, port: int) -> None:
 
     The commands serve on the port with SO_REUSEPORT. They share this process's output.
     """
-    signals = Waiting({signal.SIGINT, signal.SIGTERM, signal.SIGCHLD})
+    signals = Waiting(SIGNALS)
     try:
         kept = reserved(host, port)
     except OSError as error:
         sys.exit(f"trimtab-service: gRPC cannot listen on {host}:{port}: {error.strerror}. Another process may use it.")
     with kept, tempfile.TemporaryDirectory(prefix="trimtab-grpc-") as folder:
         children = [_child(number, command, Path(folder)) for number, command in enumerate(commands, 1)]
-        try:
-            for child in children:
-                child.start()
-            while True:
-                for child in children:
-                    if happened := child.keep_alive():
-                        write(f"trimtab-service: {happened}", error=True)
-                due = [child.not_before - time.monotonic() for child in children if child.process is None]
-                if signals.wait(max(0.0, min([_LOOK_SECONDS, *due]))) - {signal.SIGCHLD}:
-                    return
-        finally:
-            stop(children)
+        keep(children, signals)
 
 
 def _child(number: int, command: Sequence[str], folder: Path) -> Child:

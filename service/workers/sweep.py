@@ -92,9 +92,9 @@ def send_forgotten() -> None:
 
 def _send_again(principal: Principal, study_id: int) -> None:
     due = next_due(principal, study_id)
-    slow = access.rows(Study, principal).filter(pk=study_id, slow=True).exists()
     rows = access.rows(Operation, principal)
     if due is not None and rows.filter(_OVERDUE, id=due.id).update(enqueued_at=Now()):
+        slow = access.rows(Study, principal).filter(pk=study_id, slow=True).exists()
         messages.send_slow(due.id) if slow else messages.send(due.id)
 
 

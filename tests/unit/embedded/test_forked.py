@@ -18,7 +18,9 @@ from tests.factories.patience import PATIENCE, wait_for
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from service.embedded.forked import ForkedChild, run
+from service.embedded.forked import ForkedChild
+from service.embedded.keeping import SIGNALS, keep
+from service.embedded.signals import Waiting
 from service.platform.predecessor import END_VARIABLE, End
 
 folder = Path(sys.argv[1])
@@ -41,7 +43,7 @@ children = [
     ForkedChild(name, (), dict(os.environ), None, end=End.DIED, function=lambda name=name: work(name))
     for name in ("first", "second")
 ]
-run(children, (folder / "alive").touch)
+keep(children, Waiting(SIGNALS), (folder / "alive").touch)
 """
 Notes = Callable[[str], list[list[str]]]
 
