@@ -6,6 +6,7 @@ are counted in the encoding of Protocol Buffers (https://protobuf.dev/programmin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
@@ -23,23 +24,28 @@ _LONGEST_VARINT = 10
 
 
 class _Field(NamedTuple):
-    """A field with entries: whether it is a list or map itself, whether that is a list of numbers, and the type of
-    messages in which there are further entries.
+    """A field with entries: its name, whether it is a list or map itself, whether that is a list of numbers, and the
+    type of messages in which there are further entries.
     """
 
+    name: str
     is_repeated: bool
     is_packed: bool
     inner: Descriptor | None
 
 
 def check_entries(raw: bytes, kind: Descriptor) -> None:
-    """Refuse a request of this type with more than MOST_ENTRIES entries in all. Raises InvalidInput and DecodeError."""
+    """Refuse a request of this type with more than MOST_ENTRIES entries in all.
+
+    Raises InvalidInput, which names the list that has most of them, and DecodeError.
+    """
     if len(raw) < MOST_ENTRIES:
         return  # an entry has at least one byte
     entries = 0
-    parts = [(0, len(raw), kind)]
+    entries_of: Counter[str] = Counter()
+    parts = [(0, len(raw), kind, "")]
     while parts:
-        at, end, kind = parts.pop()
+        at, end, kind, above = parts.pop()
         fields = _fields(kind)
         while at < end:
             # Most numbers have one byte. A call of _varint for each would take three times as long.
@@ -52,20 +58,25 @@ def check_entries(raw: bytes, kind: Descriptor) -> None:
                 field = fields.get(tag >> 3)
                 if field is not None:
                     packed = len(raw[at : at + size].translate(None, _CONTINUED)) if field.is_packed else 0
+                    name = above + field.name
                     entries += packed or field.is_repeated
+                    entries_of[name] += packed or field.is_repeated
                     if size and field.inner is not None:
-                        parts.append((at, at + size, field.inner))
+                        parts.append((at, at + size, field.inner, f"{name}."))
                 at += size
             elif wire == _VARINT:
                 _, at = _varint(raw, at, end)
-                entries += tag >> 3 in fields
+                if tag >> 3 in fields:
+                    entries += 1
+                    entries_of[above + fields[tag >> 3].name] += 1
             elif wire in (_FIXED64, _FIXED32):
                 at += 8 if wire == _FIXED64 else 4
             else:  # a group, which no .proto file of the service has
                 raise DecodeError("groups are not supported")
             if entries > MOST_ENTRIES:
-                text = f"request: its lists have more than {MOST_ENTRIES:,} entries. Send several requests."
-                raise InvalidInput("request", None, "", message=text)
+                (name, count), *_ = entries_of.most_common(1)
+                allowed = f"at most {MOST_ENTRIES:,} entries in all lists of a request"
+                raise InvalidInput(name, count, allowed, problem="entries are too many")
         if at > end:
             raise DecodeError("a field ends after its message")
 
@@ -89,7 +100,7 @@ def _fields(kind: Descriptor) -> Mapping[int, _Field]:
     for field in kind.fields:
         inner = field.message_type if field.message_type is not None and _has_entries(field.message_type, ()) else None
         if field.is_repeated or inner is not None:
-            found[field.number] = _Field(field.is_repeated, field.is_packed, inner)
+            found[field.number] = _Field(field.name, field.is_repeated, field.is_packed, inner)
     return found
 
 

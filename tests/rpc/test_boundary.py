@@ -58,8 +58,8 @@ def test_lists_are_counted_before_their_items_are_looked_at(
     grpc_service: GrpcService, tuning: TuningServiceStub
 ) -> None:
     agents = grpc_service.agents()
-    many = agent_pb2.RegisterRequest(agent_id="a", name="a", slots=1, components=[agent_pb2.Component()] * 100_000)
-    space = spec(space=[tuning_pb2.Parameter(boolean=tuning_pb2.Parameter.BoolRange())] * 100_000)
+    many = agent_pb2.RegisterRequest(agent_id="a", name="a", slots=1, components=[agent_pb2.Component()] * 99_000)
+    space = spec(space=[tuning_pb2.Parameter(boolean=tuning_pb2.Parameter.BoolRange())] * 99_000)
     for call, request, field, allowed in (
         (agents.Register, many, "components", "at most 200"),
         (tuning.CreateStudy, tuning_pb2.CreateStudyRequest(name=unique(), spec=space), "spec.space", "at most 1000"),

@@ -16,26 +16,30 @@ from service.rpc.entries import MOST_ENTRIES, check_entries
 
 _MANY = MOST_ENTRIES + 1
 _EMPTY = agent_pb2.Component()
-_VALUES = tuning_pb2.Values(values=[tuning_pb2.Value()] * 50_001)
+_WIDE = agent_pb2.Component(space=[tuning_pb2.Parameter()] * 50_000)
+_CHOICES = tuning_pb2.Parameter(categorical=tuning_pb2.Values(values=[tuning_pb2.Value()] * 50_001))
 
 
 @pytest.mark.parametrize(
-    "request_",
+    ("request_", "field", "count"),
     [
-        agent_pb2.RegisterRequest(components=[_EMPTY] * _MANY),
-        agent_pb2.RegisterRequest(labels={f"{number}": "" for number in range(_MANY)}),
-        agent_pb2.AcquireLeasesRequest(held_leases=[""] * _MANY),
-        agent_pb2.RegisterRequest(components=[agent_pb2.Component(space=[tuning_pb2.Parameter()] * 50_000)] * 2),
-        tuning_pb2.SuggestTrialsRequest(held_trials=range(_MANY)),
-        tuning_pb2.RenewTrialsRequest(trials=[2**31 - 1] * _MANY),
-        tuning_pb2.EditSpaceRequest(add=[tuning_pb2.Parameter(categorical=_VALUES)] * 2),
-        matching_pb2.MatchRequest(components=["x"] * _MANY),
+        (agent_pb2.RegisterRequest(components=[_EMPTY] * _MANY), "components", _MANY),
+        (agent_pb2.RegisterRequest(labels={f"{number}": "" for number in range(_MANY)}), "labels", _MANY),
+        (agent_pb2.AcquireLeasesRequest(held_leases=[""] * _MANY), "held_leases", _MANY),
+        (agent_pb2.RegisterRequest(components=[_WIDE] * 2), "components.space", MOST_ENTRIES - 1),
+        (tuning_pb2.SuggestTrialsRequest(held_trials=range(_MANY)), "held_trials", _MANY),
+        (tuning_pb2.RenewTrialsRequest(trials=[2**31 - 1] * _MANY), "trials", _MANY),
+        (tuning_pb2.EditSpaceRequest(add=[_CHOICES] * 2), "add.categorical.values", MOST_ENTRIES - 1),
+        (matching_pb2.MatchRequest(components=["x"] * _MANY), "components", _MANY),
     ],
-    ids=lambda request: request.DESCRIPTOR.name,
 )
-def test_too_many_entries_are_refused_wherever_they_are(request_: Any) -> None:
-    with pytest.raises(InvalidInput, match="its lists have more than 100,000 entries"):
+def test_too_many_entries_are_refused_wherever_they_are(request_: Any, field: str, count: int) -> None:
+    with pytest.raises(InvalidInput) as caught:
         check_entries(request_.SerializeToString(), request_.DESCRIPTOR)
+    assert str(caught.value) == (
+        f"{field}: {count} entries are too many. Use at most 100,000 entries in all lists of a request."
+    )
+    assert caught.value.data["field"] == field
 
 
 def test_entries_in_parts_of_one_message_are_counted_together() -> None:
