@@ -57,6 +57,17 @@ def restored(text: str, found: Mapping[str, Any] | None) -> str:
     return text if data is None or found is None else Reason(text, found["code"], **found["values"])
 
 
+def first_line(reason: str) -> str:
+    """Return the first line of a reason, without the output of a program that follows it, and with its code."""
+    text = _first_line(reason)
+    return Reason(text, reason.code, **reason.values) if isinstance(reason, Reason) else text
+
+
+def quoted(reason: str) -> dict[str, JsonValue]:
+    """Return a sentence that is part of another one, as the values of that one have it."""
+    return {"reason": str(reason), "cause": reason.data if isinstance(reason, Reason) else None}
+
+
 def _first_line(text: str) -> str:
     # `partition` gives a text without a line break back as it is, with its class.
     return str(text.partition("\n")[0])

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput
 from service.core.live_instances import IDLE, KEPT, STATES, STOPPED, STUCK, Instance, InstanceStatus
+from service.core.reasons import Reason
 from service.fleet import agents
 from service.fleet.leases import to_id
 from service.fleet.models import Agent, Lease, LiveInstance
@@ -68,7 +69,9 @@ def report(principal: Principal, *, agent_id: str, instances: Sequence[Instance]
                 wanted.append(Wanted(one.component, one.instance, row.revert_reason))
             if one.state == STUCK and row.state == KEPT and row.study is not None:
                 # The end of a trial has a notice of its own.
-                notices.add(principal, Kind.LIVE_STUCK, study=row.study.name, reason=f"{one.instance}: {one.reason}")
+                text = f"{one.instance}: {one.reason}"
+                why = Reason(text, "live_instance_stuck", instance=one.instance, reason=one.reason)
+                notices.add(principal, Kind.LIVE_STUCK, study=row.study.name, reason=why)
             row.state, row.report, row.seen_at = one.state, one.to_json(), agent.database_time
             if row.pk is None:
                 access.add(principal, row)

@@ -79,10 +79,12 @@ def _end(
     settled = results.settle(work, trial, str(lease.lease), outcome, reason, result)
     ended = {"completed": TrialState.COMPLETED, "infeasible": TrialState.INFEASIBLE}
     if result.kept and state.record_id is not None:
-        said = results.ratio_text(result)
-        text = f"Trial {trial.number} of live study {work.study.name!r} has kept its settings: {said}."
+        ratio = results.ratio_text(result)
+        text = f"Trial {trial.number} of live study {work.study.name!r} has kept its settings: {ratio}."
         kept = settings_in_force(work.spec, state_of(work.principal, work.study))
-        records.keep(work.principal, state.record_id, kept, work.study.name, trial.number, text)
+        values = {"effect": result.effect, "low": result.low, "high": result.high, "pairs": len(result.pairs)}
+        said = Reason(text, "record_kept", trial=trial.number, study=work.study.name, **values)
+        records.keep(work.principal, state.record_id, kept, work.study.name, trial.number, said)
     tell.finish(
         work,
         trial,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.core.live_results import as_configuration, same_settings
-from service.core.reasons import Reason
+from service.core.reasons import Reason, quoted
 from service.core.space import Configuration
 from service.live.models import LiveLease, Plan, PlanState
 from service.live.system import Offered, changes, settings_in_force, state_of
@@ -23,6 +23,9 @@ from service.trials.topup import top_up
 
 # An approval is for the system as the person has seen it.
 VALID = timedelta(hours=24)
+_HOURS = VALID.total_seconds() / 3600
+_TOO_OLD = Reason(f"It was valid for {_HOURS:g} hours.", "plan_too_old", hours=_HOURS)
+_SUPERSEDED = Reason("Other settings have come into force.", "plan_superseded")
 LONGEST_REASON = 1000
 # The states of a plan whose trial may still begin.
 OPEN = (PlanState.PLANNED, PlanState.APPROVED)
@@ -51,7 +54,9 @@ def ensure(work: Work, trial: Trial, offered: Offered) -> Plan:
             ),
         )
         if people:
-            reason = f"Trial {trial.number} would change {', '.join(sorted(changes(incumbent, trial.params)))}."
+            names = sorted(changes(incumbent, trial.params))
+            text = f"Trial {trial.number} would change {', '.join(names)}."
+            reason = Reason(text, "live_would_change", trial=trial.number, parameters=[*names])
             notices.add(work.principal, Kind.LIVE_APPROVAL, study=work.study.name, reason=reason)
     elif found.state in OPEN and (why := _over(found, incumbent, work.time)):
         found.state, found.reason, found.decided_at = PlanState.EXPIRED, why, work.time
@@ -74,11 +79,16 @@ def _before(found: Snapshot, trial: Trial) -> Configuration:
     return as_configuration(found.spec.space, rollout.original if rollout.since is not None else rollout.before)
 
 
+def _reason(plan: Plan) -> str:
+    """Return why a plan has expired, with its code."""
+    return next((one for one in (_TOO_OLD, _SUPERSEDED) if one == plan.reason), plan.reason)
+
+
 def _over(plan: Plan, incumbent: Configuration, now: datetime) -> str:
     """Return why a plan no longer holds; empty if it does."""
     if plan.people and plan.expires_at <= now:
-        return f"It was valid for {VALID.total_seconds() / 3600:g} hours."
-    return "" if same_settings(plan.incumbent, incumbent) else "Other settings have come into force."
+        return _TOO_OLD
+    return "" if same_settings(plan.incumbent, incumbent) else _SUPERSEDED
 
 
 def _needs_approval(work: Work, trial: Trial, restarts: bool) -> bool:
@@ -107,7 +117,7 @@ def replace(work: Work, trial: Trial, plan: Plan) -> None:
         text = f"Its plan was declined: {plan.reason}" if plan.reason else "Its plan was declined."
         reason = Reason(text, "live_declined", reason=plan.reason)
     else:
-        reason = Reason(f"Its plan has expired: {plan.reason}", "live_expired", reason=plan.reason)
+        reason = Reason(f"Its plan has expired: {plan.reason}", "live_expired", **quoted(_reason(plan)))
     withdraw(work, trial, reason)
 
 

@@ -20,7 +20,7 @@ from service.core.live_results import (
     scaled,
     summed,
 )
-from service.core.reasons import Reason
+from service.core.reasons import Reason, first_line, quoted
 from service.live import rolling
 from service.live.models import LiveLease, LiveStudy, Loss
 from service.live.system import changes, state_of
@@ -248,8 +248,7 @@ def _keep(
 
 def _notify(work: Work, trial: Trial, result: LiveResult, reason: str, guard: str) -> None:
     code = reason.code if isinstance(reason, Reason) else ""
-    first = reason.partition("\n")[0]
-    kind, text = None, first
+    text, kind = first_line(reason), None
     if code == STUCK:
         kind = Kind.LIVE_STUCK
     elif guard:
@@ -257,13 +256,20 @@ def _notify(work: Work, trial: Trial, result: LiveResult, reason: str, guard: st
     elif result.kept:
         kind = Kind.LIVE_KEPT
         shown = ", ".join(f"{name}={value}" for name, value in sorted(trial.params.items()))
-        text = f"{ratio_text(result)} in {len(result.pairs)} pairs: {shown}."
+        text = _ratio(result, f"{ratio_text(result)} in {len(result.pairs)} pairs: {shown}.", shown)
     elif result.decision in (HARM, "stopped"):
         kind = Kind.LIVE_REVERTED
-        text = first or f"{ratio_text(result)} in {len(result.pairs)} pairs."
+        text = text or _ratio(result, f"{ratio_text(result)} in {len(result.pairs)} pairs.", "")
     if kind is not None:
-        text = f"Trial {trial.number}: {text}" if text else f"Trial {trial.number}."
-        notices.add(work.principal, kind, study=work.study.name, reason=text)
+        said = f"Trial {trial.number}: {text}" if text else f"Trial {trial.number}."
+        why = Reason(said, "live_of_trial", trial=trial.number, **quoted(text))
+        notices.add(work.principal, kind, study=work.study.name, reason=why)
+
+
+def _ratio(result: LiveResult, text: str, settings: str) -> Reason:
+    """Return the sentence on the ratio of a trial, with the settings that were kept, if any."""
+    values = {"effect": result.effect, "low": result.low, "high": result.high, "pairs": len(result.pairs)}
+    return Reason(text, "live_ratio", **values, settings=settings)
 
 
 def ratio_text(result: LiveResult) -> str:

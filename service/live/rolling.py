@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.core.live_results import LiveResult
+from service.core.reasons import Reason, first_line
 from service.live.models import LiveStudy
 from service.notices import notices
 from service.notices.models import Kind
@@ -50,9 +51,9 @@ def begin(work: Work, state: LiveStudy, trial: Trial, result: LiveResult, plan: 
 def follow(work: Work, state: LiveStudy, trial: Trial, rollout: Rollout, result: LiveResult, reason: str) -> None:
     """Take the step of a roll-out that follows from the result of its trial."""
     now = work.time.timestamp()
-    first = reason.partition("\n")[0]
+    first = first_line(reason)
     if result.rolled_back:
-        forget(work, state, first or f"Trial {trial.number} of the roll-out has ended: {result.decision}.")
+        forget(work, state, first or _ended(trial, result))
     elif not result.kept:
         rollouts.store(work, rollout.interrupted(first or f"It has ended: {result.decision}.", now))
     elif rollout.next_step().kind == STAGE:
@@ -73,6 +74,11 @@ def forget(work: Work, state: LiveStudy, why: str) -> None:
     notices.add(work.principal, Kind.LIVE_REVERTED, study=work.study.name, reason=why)
     if rollout is not None:
         _end(work, rollout)
+
+
+def _ended(trial: Trial, result: LiveResult) -> Reason:
+    text = f"Trial {trial.number} of the roll-out has ended: {result.decision}."
+    return Reason(text, "rollout_trial_ended", trial=trial.number, decision=result.decision)
 
 
 def _check(work: Work, state: LiveStudy, trial: Trial, rollout: Rollout, result: LiveResult, now: float) -> None:

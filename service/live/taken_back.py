@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from service.core.lifecycle import TrialState
+from service.core.reasons import Reason
 from service.live import rolling
 from service.live.models import LiveStudy
 from service.live.system import state_of
@@ -29,7 +30,7 @@ def note(principal: Principal, study_id: int, reason: str) -> None:
         work.revise()
         # A roll-out of these settings ends with them.
         text = f"Kept settings were taken back: {reason}" if reason else "Kept settings were taken back."
-        rolling.forget(work, state, text)
+        rolling.forget(work, state, Reason(text, "live_taken_back", reason=reason))
         access.put(principal, state)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from service.core.reasons import Reason
 from service.matching import ledger
 from service.matching.linkage.job import Job
 from service.matching.models import Audience
@@ -30,7 +31,8 @@ def terms(principal: Principal, study: Study, job: Job) -> Terms:
     if study.by_administrator or not ledger.needs_approval(principal):
         return Terms(Audience.EVERYBODY)
     if job.user != study.owner:
-        return Terms(Audience.USER, f"It is for jobs of {job.user}, and {study.owner} has created the study.")
+        text = f"It is for jobs of {job.user}, and {study.owner} has created the study."
+        return Terms(Audience.USER, Reason(text, "record_of_other", user=job.user, owner=study.owner))
     return Terms(Audience.USER)
 
 

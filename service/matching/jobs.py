@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.models import F
 
 from service.core.errors import InvalidInput
+from service.core.reasons import Reason
 from service.matching import feedback, ledger, records, submission
 from service.matching.feedback import Feedback
 from service.matching.models import ConsideredRecord, Decision, End, Record, ReportedJob
@@ -254,7 +255,9 @@ def _reason(found: Feedback) -> str:
     assert found.low is not None
     assert found.high is not None
     users = "1 user" if found.users == 1 else f"{found.users} users"
-    return (
+    text = (
         f"Jobs with its settings took {100 * found.change:.1f} % longer than the controls (95 %: {100 * found.low:.1f}"
         f" to {100 * found.high:.1f} %; {found.applied} jobs with the settings, {found.control} controls, of {users})."
     )
+    values = {"change": found.change, "low": found.low, "high": found.high, "users": found.users}
+    return Reason(text, "record_jobs_slower", **values, applied=found.applied, control=found.control)

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, shorten
 from service.core.lifecycle import StudyState
-from service.core.reasons import Reason
+from service.core.reasons import Reason, joined, stored
 from service.core.space import Configuration
 from service.logger import Logger
 from service.matching import approval, ledger, origin
@@ -32,7 +32,7 @@ LARGEST_PAGE = 500
 _ENDED = (StudyState.COMPLETED, StudyState.ABORTED)
 _PROVEN = ("params", "gain", "gain_low", "gain_high", "conditions")
 _TERMS = ("audience", "withheld")
-_STATE = ("state", "cause", "state_reason", "active_since", "revision", "kept", *_TERMS)
+_STATE = ("state", "cause", "state_reason", "state_reason_data", "active_since", "revision", "kept", *_TERMS)
 _SEARCHED = ("component", "application", "study_name", "user", "name", "program")
 NEWEST = "-created"
 # The sort keys of lists, each with its column.
@@ -47,6 +47,11 @@ COLUMNS: Mapping[str, Column] = {
     "state": Column(F("state"), "word"),
     "written": Column(F("created_at"), "time"),
 }
+
+_NEEDS_APPROVAL = Reason("An administrator has to approve it.", "record_needs_approval")
+_FOR_ITS_USER = Reason(
+    "Until an administrator approves it, only jobs of its own user get the settings.", "record_for_its_user"
+)
 
 logger = Logger(__name__)
 
@@ -75,15 +80,13 @@ class Proof:
     def state(self, study: str, terms: Terms) -> tuple[State, str, str]:
         """Return the state of a record of this gain on these terms, its cause and the reason for people."""
         if withheld := self.withheld_by(terms):
-            return State.WITHDRAWN, Cause.APPROVAL, f"An administrator has to approve it. {withheld}"
-        text = f"Study {study!r} has proven the gain."
-        if terms.audience == Audience.USER:
-            text += " Until an administrator approves it, only jobs of its own user get the settings."
-        return State.ACTIVE, "", text
+            return State.WITHDRAWN, Cause.APPROVAL, joined([_NEEDS_APPROVAL, withheld])
+        proven = Reason(f"Study {study!r} has proven the gain.", "record_proven", study=study)
+        return State.ACTIVE, "", joined([proven, _FOR_ITS_USER] if terms.audience == Audience.USER else [proven])
 
     def withheld_by(self, terms: Terms) -> str:
         """Return why an administrator has to approve the record before any job gets the settings; empty if not."""
-        return shorten(" ".join(filter(None, (self.withheld, terms.withheld))), LONGEST_REASON)
+        return shorten(joined([one for one in (self.withheld, terms.withheld) if one]), LONGEST_REASON)
 
 
 def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
@@ -107,7 +110,8 @@ def settle(principal: Principal, study: Study, proof: Proof | None) -> None:
             return
         if proof is None:
             assert record is not None
-            reason = f"The verdict on study {study.name!r} no longer proves a gain."
+            text = f"The verdict on study {study.name!r} no longer proves a gain."
+            reason = Reason(text, "record_not_proven", study=study.name)
             _withdraw(principal, record, Cause.VERDICT, reason, revision)
         elif record is None:
             _create(principal, study, proof, revision)
@@ -120,7 +124,8 @@ def withdraw_deleted(principal: Principal, study: Study) -> None:
     record = _of(principal, study)
     if record is not None and record.is_active:
         revision = ledger.advance(principal)
-        _withdraw(principal, record, Cause.DELETION, f"Study {study.name!r} was deleted.", revision)
+        reason = Reason(f"Study {study.name!r} was deleted.", "record_study_deleted", study=study.name)
+        _withdraw(principal, record, Cause.DELETION, reason, revision)
 
 
 def withdraw_slower(principal: Principal, reasons: Mapping[int, str], revision: int) -> None:
@@ -158,6 +163,7 @@ def change(principal: Principal, record_id: str, state: str, reason: str = "") -
     with access.work(principal):
         revision = ledger.advance(principal)
         record = get(principal, record_id)
+        actor = principal.actor
         approves = state == State.ACTIVE and may(principal, Action.RECORD_APPROVE)
         is_approved = not record.withheld and record.cause != Cause.APPROVAL
         if record.state == state and not (approves and record.audience == Audience.USER):
@@ -165,11 +171,14 @@ def change(principal: Principal, record_id: str, state: str, reason: str = "") -
         if state == State.ACTIVE and not is_approved:
             require(principal, Action.RECORD_APPROVE)
         if approves and not (is_approved and record.audience == Audience.EVERYBODY):
-            _activate(principal, record, reason or f"{principal.actor} has approved it.", revision, approved=True)
+            said = Reason(f"{actor} has approved it.", "record_approved_by", actor=actor)
+            _activate(principal, record, reason or said, revision, approved=True)
         elif state == State.WITHDRAWN:
-            _withdraw(principal, record, Cause.PERSON, reason or f"{principal.actor} has withdrawn it.", revision)
+            said = Reason(f"{actor} has withdrawn it.", "record_withdrawn_by", actor=actor)
+            _withdraw(principal, record, Cause.PERSON, reason or said, revision)
         else:
-            _activate(principal, record, reason or f"{principal.actor} has restored it.", revision)
+            said = Reason(f"{actor} has restored it.", "record_restored_by", actor=actor)
+            _activate(principal, record, reason or said, revision)
     return get(principal, record_id)
 
 
@@ -269,7 +278,8 @@ def _create(principal: Principal, study: Study, proof: Proof, revision: int) -> 
         withheld=proof.withheld_by(terms),
         state=state,
         cause=cause,
-        state_reason=shorten(reason, LONGEST_REASON),
+        state_reason=(said := shorten(reason, LONGEST_REASON)),
+        state_reason_data=stored(said),
         withdrawn_at=None if state == State.ACTIVE else Now(),
         revision=revision,
         **proof.columns(),
@@ -337,6 +347,7 @@ def _set_state(principal: Principal, record: Record, state: State, cause: str, r
         # Who restores it means the settings that its own study has proven.
         record.kept = None
     record.state_reason = shorten(reason, LONGEST_REASON)
+    record.state_reason_data = stored(record.state_reason)
     columns: dict[str, object] = {name: getattr(record, name) for name in _STATE if name != "active_since"}
     columns["withdrawn_at"] = None if state == State.ACTIVE else Now()
     if state == State.ACTIVE:

@@ -18,6 +18,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, ResourceExhausted
+from service.core.reasons import Reason
 from service.notices import notices
 from service.notices.models import Channel, Delivery, Kind, Medium, Notice
 from service.tenancy import access, audit, pages
@@ -93,7 +94,9 @@ def test(principal: Principal, channel_id: str) -> Delivery:
         channel = get(principal, channel_id)
         _expect_rate(principal)
         audit.record(principal, "channel.test", _target(channel))
-        notice = notices.add(principal, Kind.TEST, reason=f"{principal.actor} tests the channel to {channel.target}.")
+        text = f"{principal.actor} tests the channel to {channel.target}."
+        reason = Reason(text, "channel_test", actor=principal.actor, target=channel.target)
+        notice = notices.add(principal, Kind.TEST, reason=reason)
         return notices.send(principal, notice, channel)
 
 

@@ -42,6 +42,11 @@ _TITLES = {
     Kind.STUDY_FAILED: "Study {study} has failed and is paused",
     Kind.GAIN_PROVEN: "Study {study} has proven a gain",
     Kind.RECORD_WITHDRAWN: "The record of study {study} was withdrawn",
+    Kind.LIVE_APPROVAL: "A live trial of study {study} waits for an approval",
+    Kind.LIVE_KEPT: "Live study {study} has kept settings",
+    Kind.LIVE_GUARD: "A live trial of study {study} has broken a guard",
+    Kind.LIVE_REVERTED: "Settings of live study {study} were taken back",
+    Kind.LIVE_STUCK: "Settings of live study {study} cannot be taken back: a person must act",
     Kind.TEST: "Test of a channel",
 }
 

@@ -9,6 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
 
 
@@ -53,6 +54,8 @@ class Notice(TenantOwned):
     study = models.CharField(max_length=63, blank=True)
     record = models.BigIntegerField(null=True)
     reason = models.TextField(blank=True)
+    # Its code and values for other languages, and the text that they stand for; null: a person wrote it.
+    reason_data = ExactJSONField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 
 from service.core.errors import InvalidInput
+from service.core.reasons import restored, stored
 from service.notices import messages
 from service.notices.models import Channel, Delivery, Kind, Notice, Reader
 from service.studies.change import Work
@@ -46,12 +47,12 @@ def study_ended(work: Work, gain: str = "") -> None:
     if gain:
         add(work.principal, Kind.GAIN_PROVEN, study=study.name, reason=gain)
     else:
-        add(work.principal, Kind.STUDY_ENDED, study=study.name, reason=study.state_reason)
+        add(work.principal, Kind.STUDY_ENDED, study=study.name, reason=_state_reason(work))
 
 
 def study_failed(work: Work) -> None:
     """Write that the service has paused the study of this change, because it cannot go on."""
-    add(work.principal, Kind.STUDY_FAILED, study=work.study.name, reason=work.study.state_reason)
+    add(work.principal, Kind.STUDY_FAILED, study=work.study.name, reason=_state_reason(work))
 
 
 def record_withdrawn(principal: Principal, record: int, study: str, reason: str) -> None:
@@ -61,7 +62,8 @@ def record_withdrawn(principal: Principal, record: int, study: str, reason: str)
 
 def add(principal: Principal, kind: Kind, *, study: str = "", record: int | None = None, reason: str = "") -> Notice:
     """Write a notice in the caller's transaction, and send it through the channels that want it on commit."""
-    notice = access.add(principal, Notice(kind=kind, study=study, record=record, reason=reason))
+    found = Notice(kind=kind, study=study, record=record, reason=reason, reason_data=stored(reason))
+    notice = access.add(principal, found)
     wanting = access.rows(Channel, principal).filter(kinds__contains=[kind])
     for channel in wanting:
         send(principal, notice, channel)
@@ -97,6 +99,10 @@ def mark_read(principal: Principal, through: int) -> None:
             access.add(principal, Reader(actor=principal.actor, seen=through))
         # Other windows of the same person show the new number.
         notify_lists(principal, LIST)
+
+
+def _state_reason(work: Work) -> str:
+    return restored(work.study.state_reason, work.study.state_reason_data)
 
 
 def _remove_oldest(principal: Principal) -> None:

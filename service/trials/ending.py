@@ -318,7 +318,9 @@ def _conclude_several(work: Work, best: list[Configuration]) -> None:
         checked = learner.tuner.checked_members(best, check_policy(work))
     study.verdict = checked.to_json()
     actions.step_study(work, StudyState.COMPLETED, _end_reason(study))
-    notices.study_ended(work, checked.text if checked.level is Level.PROVEN else "")
+    values = {"gain": checked.gain, "low": checked.low, "high": checked.high}
+    gain = Reason(checked.text, "hypervolume_proven", **values)
+    notices.study_ended(work, gain if checked.level is Level.PROVEN else "")
 
 
 def _conclude_contexts(work: Work, best: list[Configuration]) -> None:
@@ -334,8 +336,10 @@ def _conclude_contexts(work: Work, best: list[Configuration]) -> None:
         values = problem.context.of(one.configuration)
         verdict, _ = _verdict_of(work, problem.within(values), one.configuration, one.result)
         if verdict is not None and verdict.level is Level.PROVEN:
-            gains.append(f"{context_words(values)}: {in_words(verdict)}")
-    notices.study_ended(work, "; ".join(gains))
+            gains.append((context_words(values), in_words(verdict)))
+    parts = [{"context": words, **gain.data} for words, gain in gains]
+    text = "; ".join(f"{words}: {gain}" for words, gain in gains)
+    notices.study_ended(work, Reason(text, "gains_of_contexts", parts=[*parts]) if gains else "")
 
 
 def _conclude_one(work: Work, best: Configuration) -> None:

@@ -333,13 +333,15 @@ def _load(checked: CheckResult | Member) -> tuple[Reason, ...]:
     return (Reason(text, "load", share=share, rounds=checked.rounds, disturbed=checked.disturbed),)
 
 
-def in_words(verdict: Verdict) -> str:
+def in_words(verdict: Verdict) -> Reason:
     """Return a verdict as one sentence with its conditions.
 
     The machine, whose name may be long, and the load, of which the text speaks, are left out.
     """
     conditions = [one for one in verdict.conditions if one.code in ("injected", "limit")]
-    return "; ".join([verdict.text, *conditions])
+    values = {"gain": verdict.gain, "low": verdict.low, "high": verdict.high}
+    shown = [{"text": str(one), **one.data} for one in conditions]
+    return Reason("; ".join([verdict.text, *conditions]), "gain_proven", **values, conditions=[*shown])
 
 
 def row_of(problem: Problem, context: Configuration, verdict: Verdict | None) -> ContextRow:

@@ -68,6 +68,8 @@ class Record(JobColumns):
     # Empty while it is ACTIVE.
     cause = models.CharField(max_length=16, blank=True, default="")
     state_reason = models.CharField(max_length=LONGEST_REASON, blank=True)
+    # Its code and values for other languages, and the text that they stand for; null: a person wrote it.
+    state_reason_data = ExactJSONField(null=True)
     # Settings that a live study of the record's jobs has kept in place of `params`: {"params", "study", "trial"}; null
     # if none has, or after another proof or a withdrawal.
     kept = ExactJSONField(null=True)

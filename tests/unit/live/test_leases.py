@@ -133,7 +133,9 @@ def test_values_are_in_the_users_unit_and_follow_kept_steps(principal: Principal
     assert second.metrics["latency"] == pytest.approx(usual * math.exp(-0.1 + 0.05))
     assert second.live is not None
     assert LiveOutcome.from_json(second.live).incumbent == found.incumbent
-    assert notices(principal) == ["live.kept"]
+    [notice] = access.rows(Notice, principal)
+    assert (notice.kind, notice.reason_data["values"]["cause"]["code"]) == ("live.kept", "live_ratio")
+    assert notice.reason_data["values"]["cause"]["values"]["pairs"] == 8
     [kept] = state(principal, name).kept
     assert (kept["trial"], kept["in_force"], kept["pairs"]) == (1, True, 8)
 
@@ -343,6 +345,11 @@ def test_a_revert_that_is_stuck_is_a_notice(principal: Principal) -> None:
     runs.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="failed", reason=text, reason_code="live_stuck")
     [notice] = access.rows(Notice, principal)
     assert (notice.kind, notice.reason) == ("live.stuck", f"Trial 1: {text}")
+    # Readers in other languages get the sentence by its codes.
+    assert data_of(notice.reason, notice.reason_data) == {
+        "code": "live_of_trial",
+        "values": {"trial": 1, "reason": text, "cause": {"code": "live_stuck", "values": {}}},
+    }
 
 
 def test_a_journal_that_was_changed_is_noted(principal: Principal) -> None:

@@ -67,6 +67,7 @@ def test_nothing_begins_before_an_administrator_has_approved_it(principal: Princ
     assert waiting.standing(principal, study(principal, name)).reason == waits.reason
     [notice] = access.rows(Notice, principal)
     assert (notice.kind, notice.study) == ("live.approval_waiting", name)
+    assert notice.reason_data["code"] == "live_would_change"
     [shown] = live.status(principal, name).plans
     assert (shown.trial, shown.state, shown.people, shown.approvals) == (1, "PLANNED", 1, [])
     [(before, after)] = shown.changes.values()

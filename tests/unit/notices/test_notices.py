@@ -20,6 +20,7 @@ from django.core import mail
 from django.db.models.functions import Now
 
 from service.core.errors import ResourceExhausted, TrimtabError
+from service.core.reasons import data_of
 from service.notices import channels, delivery, messages, notices, webhook
 from service.notices.delivery import MOST_AT_ONCE, MOST_OF_TENANT
 from service.notices.models import Channel, Delivery, DeliveryState, Kind, Notice
@@ -104,6 +105,26 @@ def test_a_study_that_ends_writes_one_notice(principal: Principal) -> None:
     update_state(principal, aborted, "ABORTED", reason="enough")
     assert kinds(principal)[0] == ("study.ended", aborted)
     assert notices.page(principal).page.items[0].reason == "enough"
+
+
+def test_a_notice_has_the_code_of_its_reason_but_the_words_of_a_person_have_none(principal: Principal) -> None:
+    end_study(principal)
+    aborted = create_study(principal, study_name(), make_spec()).name
+    update_state(principal, aborted, "ABORTED", reason="enough")
+    said, done = (data_of(one.reason, one.reason_data) for one in notices.page(principal).page.items)
+    assert said is None
+    assert done == {"code": "budget_done", "values": {"trials": 1}}
+
+
+@pytest.mark.parametrize("kind", [*Kind])
+def test_each_kind_of_notice_leaves_the_service(principal: Principal, receiver: Receiver, kind: Kind) -> None:
+    channel, _ = channels.create(principal, "webhook", receiver.url, ENDED)
+    found = notices.send(principal, notices.add(principal, kind, study="nightly"), channel)
+    delivery.deliver(principal.tenant_id, found.pk)
+    [(_, body)] = receiver.received
+    assert json.loads(body)["type"] == kind
+    found.refresh_from_db()
+    assert found.state == DeliveryState.DELIVERED
 
 
 def test_notices_and_deliveries_are_filtered_by_conditions(principal: Principal, receiver: Receiver) -> None:

@@ -38,3 +38,23 @@ it("is the service's sentence without a code, and for the code of a newer servic
   expect(reasonText("It is new.", newer)).toBe("It is new.");
   expect(reasonText("Both.", { code: "joined", values: { parts: [silent, newer] } })).toBe("Both.");
 });
+
+it("makes the sentences of notices from their codes", () => {
+  i18n.activate("de");
+  const read = (code: string, values: Record<string, unknown>) => reasonText("The service's sentence.", { code, values }).replaceAll("\u202f", " ");
+  const ratio = { code: "live_ratio", values: { effect: -0.1, low: -0.15, high: -0.05, pairs: 8, settings: "cache=4" } };
+  expect(read("live_of_trial", { trial: 3, reason: "…", cause: ratio })).toBe("Trial 3: −9,5 % (95 %: −13,9 % to −4,9 %) in 8 pairs: cache=4.");
+  expect(read("live_of_trial", { trial: 3, reason: "The disk is full.", cause: null })).toBe("Trial 3: The disk is full.");
+  expect(read("live_of_trial", { trial: 3, reason: "", cause: null })).toBe("Trial 3.");
+  expect(read("live_would_change", { trial: 4, parameters: ["a", "b"] })).toBe("Trial 4 would change a, b.");
+  expect(read("live_expired", { reason: "…", cause: { code: "plan_too_old", values: { hours: 24 } } })).toBe("Its plan has expired: It was valid for 24 hours.");
+  expect(read("rollout_trial_ended", { trial: 9, decision: "guard" })).toBe("Trial 9 of the roll-out has ended: guard broken.");
+  const gain = { gain: 0.12, low: 0.1, high: 0.14, conditions: [{ text: "…", code: "machine", values: { machine: "Xeon" } }] };
+  expect(read("gain_proven", gain)).toBe("better by 12,0 % (interval: 10,0 to 14,0 %); on Xeon");
+  expect(read("gains_of_contexts", { parts: [{ context: "load=idle", code: "gain_proven", values: { ...gain, conditions: [] } }] })).toBe(
+    "load=idle: better by 12,0 % (interval: 10,0 to 14,0 %)",
+  );
+  expect(read("record_jobs_slower", { change: 0.1, low: 0.05, high: 0.15, users: 1, applied: 20, control: 4 })).toBe(
+    "Jobs with its settings took 10,0 % longer than the controls (95 %: 5,0 % to 15,0 %; 20 jobs with the settings, 4 controls, of 1 user).",
+  );
+});

@@ -1,6 +1,9 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import { formatNumber, formatTime, unbroken } from "./format";
+import { decisionText } from "./decisions";
+import { changeText, intervalText } from "./effects";
+import { formatGain, formatGainInterval, formatNumber, formatPercent, formatTime, unbroken } from "./format";
+import { conditionText, type Condition } from "./verdicts";
 
 /** The code of a reason and its values, as the service sends them with the sentence. */
 export interface ReasonData {
@@ -69,7 +72,34 @@ function sentenceFor({ code, values }: ReasonData): string | null {
     case "live_declined":
       return values.reason === "" ? t`Its plan was declined.` : t`Its plan was declined: ${word("reason")}`;
     case "live_expired":
-      return t`Its plan has expired: ${word("reason")}`;
+      return t`Its plan has expired: ${quoted(values)}`;
+    case "plan_too_old":
+      return t`It was valid for ${number("hours")} hours.`;
+    case "plan_superseded":
+      return t`Other settings have come into force.`;
+    // Notices about live studies.
+    case "live_of_trial":
+      return values.reason === "" ? t`Trial ${number("trial")}.` : t`Trial ${number("trial")}: ${quoted(values)}`;
+    case "live_would_change":
+      return t`Trial ${number("trial")} would change ${listed(values.parameters)}.`;
+    case "live_ratio":
+      // eslint-disable-next-line lingui/no-unlocalized-strings -- marks alone
+      return values.settings === "" ? `${ratioText(values)}.` : `${ratioText(values)}: ${word("settings")}.`;
+    case "live_taken_back":
+      return values.reason === "" ? t`Kept settings were taken back.` : t`Kept settings were taken back: ${word("reason")}`;
+    case "live_instance_stuck":
+      return t`The old settings could not be put back on ${word("instance")}: ${word("reason")}`;
+    case "rollout_trial_ended":
+      return t`Trial ${number("trial")} of the roll-out has ended: ${decisionText(word("decision"))}.`;
+    // Notices about proven gains.
+    case "gain_proven":
+      return [`${t`better by ${formatGain(Number(values.gain))}`}${endsOf(values)}`, ...(values.conditions as Condition[]).map(conditionText)].join("; ");
+    case "hypervolume_proven":
+      return `${t`better in every objective: hypervolume ${formatGain(Number(values.gain))}`}${endsOf(values)}`;
+    case "gains_of_contexts":
+      return (values.parts as (ReasonData & { context: string })[]).map((part) => `${part.context}: ${sentenceFor(part) ?? ""}`).join("; ");
+    case "channel_test":
+      return t`${word("actor")} tests the channel to ${word("target")}.`;
     case "live_frozen":
       return t`${number("broken")} of ${number("settled")} live trials broke a guard, which is more than the study allows. Look at these trials, make the step smaller or a guard's time longer, and resume the study.`;
     case "live_watching":
@@ -232,6 +262,31 @@ function sentenceFor({ code, values }: ReasonData): string | null {
         ? t`${number("trials")} trials in a row are infeasible for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`
         : t`${number("trials")} trials in a row have failed for the same reason: ${cause} Remove the cause or exclude such configurations, and resume the study.`;
     }
+    // Why jobs get settings, or do not.
+    case "record_proven":
+      return t`Study ${word("study")} has proven the gain.`;
+    case "record_for_its_user":
+      return t`Until an administrator approves it, only jobs of its own user get the settings.`;
+    case "record_needs_approval":
+      return t`An administrator has to approve it.`;
+    case "record_of_other":
+      return t`It is for jobs of ${word("user")}, and ${word("owner")} has created the study.`;
+    case "record_not_proven":
+      return t`The verdict on study ${word("study")} no longer proves a gain.`;
+    case "record_study_deleted":
+      return t`Study ${word("study")} was deleted.`;
+    case "record_approved_by":
+      return t`${word("actor")} has approved it.`;
+    case "record_withdrawn_by":
+      return t`${word("actor")} has withdrawn it.`;
+    case "record_restored_by":
+      return t`${word("actor")} has restored it.`;
+    case "record_kept":
+      return t`Trial ${number("trial")} of live study ${word("study")} has kept its settings: ${ratioText(values)}.`;
+    case "record_jobs_slower": {
+      const share = (name: string) => formatPercent(Number(values[name]), 1);
+      return t`Jobs with its settings took ${share("change")} longer than the controls (95 %: ${share("low")} to ${share("high")}; ${number("applied")} jobs with the settings, ${number("control")} controls, of ${plural(Number(values.users), { one: "# user", other: "# users" })}).`;
+    }
     // Why other people's jobs do not get settings by themselves.
     case "record_disturbed":
       return t`Other processes disturbed ${number("disturbed")} of ${number("rounds")} rounds of the final check.`;
@@ -270,6 +325,26 @@ function sentenceFor({ code, values }: ReasonData): string | null {
   }
 }
 
+/** A sentence that is part of another one. */
+function quoted({ reason, cause }: Record<string, unknown>): string {
+  return reasonText(reason as string, (cause ?? null) as ReasonData | null);
+}
+
+/** The interval of a gain, in brackets; empty if it is unknown. */
+function endsOf(values: Record<string, unknown>): string {
+  const interval = formatGainInterval(values as { low: number | null; high: number | null });
+  return interval === null ? "" : ` (${t`interval: ${interval}`})`;
+}
+
+/** The ratio of the objective under the candidate and under the settings before, from pairs of blocks. */
+function ratioText(values: Record<string, unknown>): string {
+  const { effect, low, high, pairs } = values as { effect: number | null; low: number | null; high: number | null; pairs: number };
+  if (effect === null) return t`nothing was measured`;
+  const interval = intervalText(low, high);
+  const change = interval === null ? changeText(effect) : t`${changeText(effect)} (95 %: ${interval})`;
+  return plural(pairs, { one: `${change} in # pair`, other: `${change} in # pairs` });
+}
+
 interface Busy {
   agent: string;
   studies: string;
@@ -282,6 +357,13 @@ function busy({ agent, studies, more }: Busy): string {
 
 function listed(names: unknown): string {
   return (names as string[]).join(", ") || t`nothing`;
+}
+
+/** Return a reason of several sentences without its first one; null for any other reason. */
+export function withoutFirst(data: ReasonData | null): ReasonData | null {
+  const parts = data?.code === "joined" ? (data.values.parts as ReasonData[]).slice(1) : [];
+  // eslint-disable-next-line lingui/no-unlocalized-strings -- a code
+  return parts.length === 0 ? null : { code: "joined", values: { parts } };
 }
 
 /** A negative exit code is the number of a signal. */

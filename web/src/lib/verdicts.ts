@@ -6,7 +6,8 @@ import { formatGain, formatGainInterval, formatNumber, formatPercent, formatValu
 type Whole = NonNullable<Analysis["verdict"]>;
 type Verdict = Pick<Whole, "level" | "code" | "text" | "gain" | "low" | "high" | "rounds" | "disturbed_rounds">;
 type Several = Pick<NonNullable<Analysis["pareto_verdict"]>, "level" | "text" | "gain" | "low" | "high"> & { members: readonly unknown[] };
-type Condition = Whole["conditions"][number];
+/** A condition under which the numbers of a verdict hold. */
+export type Condition = Whole["conditions"][number];
 
 /** Return a verdict in the language of the console, with the word for its level. */
 export function verdictText(verdict: Verdict | Several): string {

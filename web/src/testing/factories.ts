@@ -100,6 +100,7 @@ export function makeRecord(changes: Partial<MatchingRecord> = {}): MatchingRecor
     withdrawn_at: null,
     audience: "everybody",
     withheld: "",
+    state_reason_data: null,
     feedback: { applied: 0, control: 0, change: null, low: null, high: null, users: 0, unconfirmed: 0 },
     ...changes,
   };

@@ -12,10 +12,12 @@ from service.api.v1.serializers.fields import (
     ConfigurationField,
     Input,
     MetricsField,
+    ReasonDataSerializer,
     StateField,
     VerdictConditionSerializer,
     WhereField,
 )
+from service.core.reasons import data_of
 from service.matching import jobs, records
 from service.matching.book import Match
 from service.matching.feedback import Feedback
@@ -129,6 +131,7 @@ class RecordSerializer(serializers.Serializer[Any]):
         "approval of an administrator that is missing. Empty while the record is ACTIVE.",
     )
     state_reason = serializers.CharField()
+    state_reason_data = ReasonDataSerializer(allow_null=True)
     created_at = serializers.DateTimeField()
     active_since = serializers.DateTimeField(help_text="Jobs that were submitted before do not count for the feedback.")
     withdrawn_at = serializers.DateTimeField(
@@ -361,6 +364,7 @@ def record_json(record: Record, feedback: Feedback | None) -> dict[str, Any]:
         "job": _job_json(record),
         "study": record.study_name,
         "params": record.settings,
+        "state_reason_data": data_of(record.state_reason, record.state_reason_data),
         "feedback": None if feedback is None else _feedback_json(feedback),
         **{name: getattr(record, name) for name in names},
     }

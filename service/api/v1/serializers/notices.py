@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import Input, PageQuery, StateField, WhereField
+from service.api.v1.serializers.fields import Input, PageQuery, ReasonDataField, StateField, WhereField
 from service.notices import channels, notices
 from service.notices.channels import KINDS
 from service.notices.models import DeliveryState, Kind, Medium
@@ -20,6 +20,7 @@ class NoticeSerializer(serializers.Serializer[Any]):
     study = serializers.CharField(help_text="Name of the study, which may have been deleted since.")
     record = serializers.IntegerField(allow_null=True, help_text="Id of the withdrawn record.")
     reason = serializers.CharField()
+    reason_data = ReasonDataField("reason")
     created_at = serializers.DateTimeField()
 
 

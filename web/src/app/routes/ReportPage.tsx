@@ -122,9 +122,9 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
       {failures.length > 0 ? (
         <Card title={t`Failures`}>
           <ul>
-            {failures.map(({ state, reason, count }) => (
+            {failures.map(({ state, reason, reason_data, count }) => (
               <li key={`${state} ${reason}`}>
-                {formatNumber(count)} × {stateText(state)}: {reason || t`no reason given`}
+                {formatNumber(count)} × {stateText(state)}: {reasonText(reason, reason_data) || t`no reason given`}
               </li>
             ))}
           </ul>

@@ -6,10 +6,11 @@ import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { LiveOutcome, LiveStatus } from "@/lib/api/client";
 import { formatNumber } from "@/lib/format";
+import { decisionText } from "@/lib/decisions";
+import { changeText, intervalText } from "@/lib/effects";
 import { reasonText } from "@/lib/reasons";
-import { changeText, intervalText, judge, percentOf, type Goal } from "./effects";
+import { judge, percentOf, type Goal } from "./effects";
 import { Changes } from "./Plans";
-import { decisionText } from "./texts";
 import styles from "./live.module.css";
 
 const FIRST = 10;

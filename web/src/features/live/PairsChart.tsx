@@ -4,8 +4,9 @@ import { useCallback } from "react";
 import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis } from "@/components/plot";
+import { changeText, intervalText } from "@/lib/effects";
 import { formatNumber } from "@/lib/format";
-import { changeText, extentOf, intervalText, judge, numbersOf, percentOf, type Experiment, type Goal } from "./effects";
+import { extentOf, judge, numbersOf, percentOf, type Experiment, type Goal } from "./effects";
 
 interface Props {
   study: string;

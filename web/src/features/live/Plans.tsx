@@ -7,11 +7,11 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import type { LivePlan, LiveStatus, Scalar } from "@/lib/api/client";
+import { changeText } from "@/lib/effects";
 import { formatList, formatNumber, formatTime, formatValue } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
 import { sessionQuery, useMay } from "@/lib/session";
 import { useDecide } from "./api";
-import { changeText } from "./effects";
 import styles from "./live.module.css";
 
 /** Show the plans that wait or run, and let administrators approve or decline those that wait for people. */

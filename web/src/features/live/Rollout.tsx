@@ -3,8 +3,8 @@ import { Fragment, type ReactNode } from "react";
 import { Badge } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import type { LiveStatus } from "@/lib/api/client";
+import { changeText, intervalText } from "@/lib/effects";
 import { formatNumber, formatTime } from "@/lib/format";
-import { changeText, intervalText } from "./effects";
 import styles from "./live.module.css";
 
 interface Props {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveInstance, LiveLook } from "@/lib/api/client";
-import { changeText, experimentOf, extentOf, intervalText, judge, numbersOf, percentOf, worthOf } from "./effects";
+import { changeText, intervalText } from "@/lib/effects";
+import { experimentOf, extentOf, judge, numbersOf, percentOf, worthOf } from "./effects";
 import { MOST, nearness } from "./guards";
 
 function look(value: number, low: number | null = null, high: number | null = null): LiveLook {

@@ -1,8 +1,8 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import type { LiveInstance, LiveKept, LiveStatus } from "@/lib/api/client";
+import { changeText } from "@/lib/effects";
 import { formatDuration, formatNumber } from "@/lib/format";
-import { changeText } from "./effects";
 
 const STATES: Record<LiveInstance["state"], MessageDescriptor> = {
   idle: msg`original settings`,
@@ -32,24 +32,6 @@ export function phaseText({ phase, left }: Pick<LiveInstance, "phase" | "left">)
   if (known === undefined) return "";
   const text = i18n._(known);
   return left > 0 ? t`${text}, ${formatDuration(left)} left` : text;
-}
-
-const DECISIONS: Record<string, MessageDescriptor> = {
-  keep: msg`gain proven`,
-  harm: msg`loss found`,
-  futile: msg`no gain worth keeping`,
-  most: msg`undecided after all pairs`,
-  guard: msg`guard broken`,
-  budget: msg`budget used up`,
-  window: msg`window closed`,
-  stopped: msg`stopped`,
-  carry_over: msg`earlier settings acted on`,
-};
-
-/** Name the decision of a live trial. */
-export function decisionText(decision: string): string {
-  const known = DECISIONS[decision];
-  return known === undefined ? decision : i18n._(known);
 }
 
 /** Return the trial whose settings an instance has: the one that kept them, or the one that runs. The last trial on an instance may have ended without effect. */

@@ -7,6 +7,7 @@ import { Problem } from "@/components/Message";
 import { ApiError, type MatchingRecord } from "@/lib/api/client";
 import { useChangeRecord } from "./api";
 import styles from "./matching.module.css";
+import { withheldText } from "./RecordState";
 
 type Step = "withdraw" | "restore" | "approve";
 
@@ -58,7 +59,7 @@ function Fields({ record, step, onDone }: Props & { onDone: () => void }) {
           : isApproval
             ? record.withheld === ""
               ? t`Jobs of everybody that resemble the tuned one get these settings.`
-              : t`Jobs of everybody that resemble the tuned one get these settings, although: ${record.withheld}`
+              : t`Jobs of everybody that resemble the tuned one get these settings, although: ${withheldText(record)}`
             : t`Jobs match the record again. Only jobs that are submitted from now on count for or against it.`}
       </p>
       <TextField

@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { Card } from "@/components/Card";
 import type { RecordMatch } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatList } from "@/lib/format";
+import { formatFixed, formatGain, formatGainInterval, formatList, formatNumber } from "@/lib/format";
 import { costliest, fieldText } from "./score";
 import { obstacleOf, type Host, type Obstacle } from "./hosts";
 import styles from "./matching.module.css";
@@ -24,7 +24,7 @@ export function MatchCard({ match, job, hosts, record }: Props) {
     <Card title={[component, application].filter(Boolean).join(" / ")} actions={record}>
       <div className={styles.values}>
         <p className={styles.outcome}>
-          <b className={match.accepted ? styles.good : undefined}>{match.accepted ? t`Match.` : t`No match: nothing would be applied.`}</b> {match.reason}
+          <b className={match.accepted ? styles.good : undefined}>{match.accepted ? t`Match.` : t`No match: nothing would be applied.`}</b> {scoreText(match)}
         </p>
         {match.accepted ? <Hosts match={match} job={job} hosts={hosts} /> : <Cost match={match} />}
         <p className={styles.note}>{t`Proven gain: ${formatGain(gain)} (95 %: ${interval}).`}</p>
@@ -32,6 +32,11 @@ export function MatchCard({ match, job, hosts, record }: Props) {
       </div>
     </Card>
   );
+}
+
+function scoreText({ score, threshold, accepted }: RecordMatch): string {
+  const [own, least] = [formatFixed(score, 3), formatNumber(threshold)];
+  return accepted ? t`The score ${own} reaches the threshold ${least}.` : t`The score ${own} is below the threshold ${least}.`;
 }
 
 function Cost({ match }: { match: RecordMatch }) {

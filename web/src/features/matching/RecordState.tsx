@@ -4,14 +4,21 @@ import { Trans } from "@lingui/react/macro";
 import { Badge } from "@/components/Badge";
 import { Ago, On } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";
+import { reasonText, withoutFirst } from "@/lib/reasons";
 
 /** The states of a record, as they are shown. */
 const RECORD_STATES = { ACTIVE: msg`active`, WITHDRAWN: msg`withdrawn` };
 
 /** Return the cause of a withdrawal in a few words; what a person has said in full. */
-export function causeText({ cause, state_reason }: Pick<MatchingRecord, "cause" | "state_reason">): string {
-  const texts = { verdict: t`the gain is no longer proven`, deletion: t`the study was deleted`, jobs: t`its jobs were slower`, person: state_reason, approval: t`an administrator has to approve it`, "": "" };
+export function causeText({ cause, state_reason, state_reason_data }: Pick<MatchingRecord, "cause" | "state_reason" | "state_reason_data">): string {
+  const texts = { verdict: t`the gain is no longer proven`, deletion: t`the study was deleted`, jobs: t`its jobs were slower`, person: reasonText(state_reason, state_reason_data), approval: t`an administrator has to approve it`, "": "" };
   return texts[cause];
+}
+
+/** Say why an administrator has to approve a record before any job gets its settings. The reason of its state has the sentences with their codes. */
+export function withheldText({ withheld, cause, state_reason_data }: Pick<MatchingRecord, "withheld" | "cause" | "state_reason_data">): string {
+  // The first sentence says that an approval is needed.
+  return reasonText(withheld, cause === "approval" ? withoutFirst(state_reason_data) : null);
 }
 
 /** Return whether only jobs of the record's own user get the settings, because no administrator has approved it. */
@@ -26,8 +33,9 @@ export function RecordState({ record: { state, cause, audience, job } }: { recor
 }
 
 /** Say since when a record is active, or when and why it was withdrawn. */
-export function RecordReason({ record: { state, cause, audience, job, active_since, withdrawn_at, state_reason } }: { record: MatchingRecord }) {
-  if (cause === "approval") return <>{t`No job gets these settings yet.`} {state_reason}</>;
+export function RecordReason({ record: { state, cause, audience, job, active_since, withdrawn_at, state_reason, state_reason_data } }: { record: MatchingRecord }) {
+  const reason = reasonText(state_reason, state_reason_data);
+  if (cause === "approval") return <>{t`No job gets these settings yet.`} {reason}</>;
   if (isForUser({ state, audience })) {
     return (
       <Trans>
@@ -51,7 +59,7 @@ export function RecordReason({ record: { state, cause, audience, job, active_sin
           Withdrawn on <On at={withdrawn_at} /> (<Ago at={withdrawn_at} />). No job gets these settings.
         </Trans>
       )}{" "}
-      {state_reason}
+      {reason}
     </>
   );
 }

@@ -5,6 +5,7 @@ import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
 import type { MatchingRecord } from "@/lib/api/client";
 import { formatGain, formatGainInterval } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { FeedbackText } from "./Feedback";
 import styles from "./matching.module.css";
 import { causeText, RecordState } from "./RecordState";
@@ -60,7 +61,7 @@ export function RecordTable({ records, sort, onSort, link, study }: Props) {
             <td data-label={t`State`}>
               <span>
                 <RecordState record={record} />
-                {record.state === "ACTIVE" ? null : <span className={`${styles.part} ${styles.soft}`} title={record.state_reason}>{causeText(record)}</span>}
+                {record.state === "ACTIVE" ? null : <span className={`${styles.part} ${styles.soft}`} title={reasonText(record.state_reason, record.state_reason_data)}>{causeText(record)}</span>}
               </span>
             </td>
             <td data-label={t`Written`}>

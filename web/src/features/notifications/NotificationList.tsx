@@ -10,6 +10,7 @@ import { Ago } from "@/components/Time";
 import type { Notice } from "@/lib/api/client";
 import { NOTICE_COLUMNS } from "@/lib/columns";
 import { formatNumber } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import { noticesQuery, useReadNotices } from "./api";
 import styles from "./notifications.module.css";
 import { titleOf } from "./titles";
@@ -72,7 +73,7 @@ export default function NotificationList({ link }: Props) {
               <p className={styles.title}>
                 {link(notice, titleOf(notice), () => change(false))} <Ago at={notice.created_at} />
               </p>
-              {notice.reason === "" ? null : <p className={styles.reason}>{notice.reason}</p>}
+              {notice.reason === "" ? null : <p className={styles.reason}>{reasonText(notice.reason, notice.reason_data)}</p>}
             </li>
           ))}
         </ul>

@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Card } from "@/components/Card";
 import { Ago } from "@/components/Time";
+import { reasonText } from "@/lib/reasons";
 import { noticesQuery } from "./api";
 import styles from "./notifications.module.css";
 import { titleOf } from "./titles";
@@ -21,7 +22,7 @@ export function StudyNotices({ study }: { study: string }) {
             <p className={styles.title}>
               {titleOf(notice)} <Ago at={notice.created_at} />
             </p>
-            {notice.reason === "" ? null : <p className={styles.reason}>{notice.reason}</p>}
+            {notice.reason === "" ? null : <p className={styles.reason}>{reasonText(notice.reason, notice.reason_data)}</p>}
           </li>
         ))}
       </ul>

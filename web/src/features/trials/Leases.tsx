@@ -3,9 +3,10 @@ import { msg, t } from "@lingui/core/macro";
 import { useState } from "react";
 import { Conditions } from "@/components/Conditions";
 import table from "@/components/Table.module.css";
-import type { Lease } from "@/lib/api/client";
+import type { Lease, TrialDetail } from "@/lib/api/client";
 import { select, type Columns } from "@/lib/conditions";
 import { formatTime } from "@/lib/format";
+import { reasonText } from "@/lib/reasons";
 import styles from "./TrialView.module.css";
 
 const OUTCOMES: Record<Lease["state"], MessageDescriptor> = { HELD: msg`running`, SETTLED: msg`ended`, EXPIRED: msg`lost contact with the agent` };
@@ -20,7 +21,7 @@ const COLUMNS: Columns<Lease> = {
 };
 
 /** A table of the leases of a trial: the agents that ran it, in order, and the outcomes. */
-export function Leases({ leases }: { leases: Lease[] }) {
+export function Leases({ leases, trial }: { leases: Lease[]; trial: Pick<TrialDetail, "reason" | "reason_data"> }) {
   const [where, setWhere] = useState<readonly string[]>([]);
   const { rows, wrong } = select(leases, where, COLUMNS);
   return (
@@ -53,7 +54,7 @@ export function Leases({ leases }: { leases: Lease[] }) {
               <td data-label={t`Outcome`}>
                 <span>
                   {lease.outcome || i18n._(OUTCOMES[lease.state])}
-                  {lease.reason === "" ? null : <span className={table.soft}> {lease.reason}</span>}
+                  {lease.reason === "" ? null : <span className={table.soft}> {reasonText(lease.reason, lease.reason === trial.reason ? trial.reason_data : null)}</span>}
                 </span>
               </td>
             </tr>

@@ -78,7 +78,7 @@ export function TrialView({ study, spec, trial, standard, best, mayTune, measure
         {trial.leases.length === 0 ? (
           <p className={styles.none}>{spec.execution ? t`The trial is not yet assigned to an agent.` : t`Your own script measures this study.`}</p>
         ) : (
-          <Leases leases={trial.leases} />
+          <Leases leases={trial.leases} trial={trial} />
         )}
       </Card>
     </>
