@@ -18,6 +18,6 @@ export function nextStep({ best, verdict, pareto_verdict: several, default: stan
   if (verdict?.code === "disturbed" || (known !== null && 2 * known.doubtful > known.measured)) return "repeat";
   if (known?.level === "no measurable gain") return "search";
   // The default is the only result, so a check would compare it with itself.
-  if (verdict !== null && best[0]?.numbers[0] === standard?.numbers[0]) return "search";
+  if (several === null && best.length === 1 && best[0]?.numbers[0] === standard?.numbers[0]) return "search";
   return study.state === "COMPLETED" ? "check" : "none";
 }

@@ -64,12 +64,15 @@ export function Overview({ study, trials, analysis, sampled, view, onView, mayTu
         <div className={styles.answer}>
           <Card title={t`Gain over the default`}>
             <Gain analysis={analysis} study={study} point={several ? chosen : undefined}>
-              <NextSteps
-                study={study}
-                analysis={analysis}
-                mayTune={mayTune}
-                use={(isPrimary) => (chosen === undefined ? null : <UseConfiguration study={study} best={chosen} standard={analysis.default_params} isPrimary={isPrimary} />)}
-              />
+              {chosen === undefined ? null : (
+                <NextSteps
+                  study={study}
+                  analysis={analysis}
+                  mayTune={mayTune}
+                  shown={chosen}
+                  use={(isPrimary) => <UseConfiguration study={study} best={chosen} standard={analysis.default_params} isPrimary={isPrimary} />}
+                />
+              )}
             </Gain>
           </Card>
           <div className={styles.column}>
