@@ -7,6 +7,11 @@ export function useTitle(title: string): void {
   }, [title]);
 }
 
+/** Return whether the window is so narrow that tables are lists of cards. */
+export function isNarrow(): boolean {
+  return matchMedia("(max-width: 760px)").matches;
+}
+
 /** Download a text as a file. */
 export function saveText(name: string, type: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type }));

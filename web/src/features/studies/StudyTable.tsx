@@ -66,16 +66,16 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
             <td data-label={t`Trials`} className={styles.progress}>
               <Progress study={study} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
             </td>
-            <td data-label={t`Best`} className={table.number}>
+            <td data-label={t`Best`} className={`${table.number} ${styles.bestCell}`}>
               <div>{study.objectives.length > 1 ? <FrontText objectives={study.objectives} /> : study.objectives.map((objective) => <Best key={objective.metric} objective={objective} />)}</div>
             </td>
-            <td data-label={t`Gain`} className={table.number}>
+            <td data-label={t`Gain`} className={`${table.number} ${styles.gainCell}`}>
               <div>{study.objectives.length > 1 ? "—" : study.objectives.map((objective) => <Gain key={objective.metric} objective={objective} />)}</div>
             </td>
             <td data-label={t`Owner`} className={`${styles.owner} ${table.soft}`}>
               {study.owner || "—"}
             </td>
-            <td data-label={t`Updated`} className={`${table.number} ${table.soft}`}>
+            <td data-label={t`Updated`} className={`${styles.updated} ${table.number} ${table.soft}`}>
               <Ago at={study.updated_at} />
             </td>
           </tr>

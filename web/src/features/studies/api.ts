@@ -21,7 +21,9 @@ export type StudySort = NonNullable<NonNullable<paths["/api/v1/studies"]["get"][
 
 export type SettingsFormat = paths["/api/v1/studies/{name}/settings"]["get"]["parameters"]["query"]["format"];
 
-const PAGE = 50;
+export const PAGE = 50;
+/** On a phone, so that the page stays a few screens high. */
+export const PAGE_OF_PHONE = 15;
 /** The most studies that the service compares. */
 export const MOST_COMPARED = 10;
 
