@@ -9,12 +9,18 @@ from rich.text import Text
 
 from trimtab.terminal import visible, without_passwords
 
+# Columns of a file or a pipe: a name that is cut could not be used by the next program.
+ENDLESS = 10_000
+
 
 class TerminalConsole(Console):
     """A console that shows control characters as escapes; the one for errors also hides passwords of addresses."""
 
     def __init__(self, *, stderr: bool = False, **options: Any) -> None:
         super().__init__(stderr=stderr, highlight=False, **options)
+        # Rich has taken a width from the options or from COLUMNS. Otherwise it would take 80 for a file or a pipe.
+        if self._width is None and not self.is_terminal:
+            self.width = ENDLESS
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text as rich measures and prints it. Cells of tables are measured after the replacement."""

@@ -114,6 +114,20 @@ def test_the_console_of_the_command_line_shows_control_characters(made: type[str
     assert not {"\x1b]0", "\x1b[2J", "\x07", "\x9b", "\u202e", "\r", "\U000e0041"} & _contained(file.getvalue())
 
 
+def test_no_name_is_cut_where_a_program_reads_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    file = io.StringIO()
+    table = Table("name", "value")
+    table.add_row("a" * 90, "b" * 90)
+    TerminalConsole(file=file).print(table)
+    assert f"{'a' * 90}" in file.getvalue()
+    assert f"{'b' * 90}" in file.getvalue()
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = io.StringIO()
+    TerminalConsole(file=narrow).print(table)
+    assert "a" * 90 not in narrow.getvalue()
+
+
 def _contained(text: str) -> set[str]:
     return {part for part in ("\x1b]0", "\x1b[2J", "\x07", "\x9b", "\u202e", "\r", "\U000e0041") if part in text}
 
