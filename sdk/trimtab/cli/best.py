@@ -10,11 +10,11 @@ from trimtab.cli import settings
 from trimtab.cli.connection import connect
 from trimtab.cli.contexts import given_context
 from trimtab.cli.output import out, print_json, say, shown, table
-from trimtab.cli.results import print_verdict
+from trimtab.cli.results import print_best, print_verdict
 from trimtab.cli.settings import Form, OfTrial, To
 from trimtab.errors import Conflict, InvalidInput, NotFound
 from trimtab.fleet import BestSettings
-from trimtab.objective import Maximize
+from trimtab.objective import Maximize, Objective
 
 if TYPE_CHECKING:
     import trimtab
@@ -54,6 +54,14 @@ def best(
             study = _study(client, component, found)
             settings.show(study, form, trial=trial, context=given_context(context or []) or None, to=to)
             return
+        # Studies that ask and tell, such as those of Optuna, have no component.
+        alone = None if found or application is not None else _study_named(client, component)
+        if alone is not None:
+            if as_json:
+                print_json(_of_study(alone))
+            else:
+                print_best(alone)
+            return
     if as_json:
         print_json([_json(one) for one in found])
         return
@@ -62,6 +70,13 @@ def best(
         return
     for one in found:
         _print(one)
+
+
+def _study_named(client: "trimtab.Client", name: str) -> "Study | None":
+    try:
+        return client.get_study(name)
+    except NotFound:
+        return None
 
 
 def _study(client: "trimtab.Client", name: str, found: list[BestSettings]) -> "Study":
@@ -93,8 +108,33 @@ def _study(client: "trimtab.Client", name: str, found: list[BestSettings]) -> "S
 
 
 def _json(one: BestSettings) -> dict[str, object]:
-    goal = "maximize" if isinstance(one.objective, Maximize) else "minimize"
-    return {**asdict(one), "objective": {**asdict(one.objective), "goal": goal}}
+    return {**asdict(one), "objective": _objective_json(one.objective)}
+
+
+def _objective_json(objective: Objective) -> dict[str, object]:
+    return {**asdict(objective), "goal": "maximize" if isinstance(objective, Maximize) else "minimize"}
+
+
+def _of_study(study: "Study") -> list[dict[str, object]]:
+    """Return the best settings of a study without a component, with the keys of others and the metrics.
+
+    A study with several objectives has an entry for each trial of its Pareto front, without a verdict.
+    """
+    verdict = study.verdict
+    rest = {
+        "application": "",
+        "study": study.name,
+        "objective": _objective_json(study.objectives[0]),
+        "verdict": None if verdict is None else asdict(verdict),
+        "digest": "",
+        "machine": "",
+        "elsewhere": False,
+        "context": {},
+    }
+    return [
+        {**rest, "params": (verdict and verdict.params) or trial.params, "metrics": trial.metrics}
+        for trial in study.best_trials
+    ]
 
 
 def _print(one: BestSettings) -> None:

@@ -11,6 +11,7 @@ from trimtab.cli.completion import study_names
 from trimtab.cli.connection import connect
 from trimtab.cli.output import echo, out, print_json, say, shown, table
 from trimtab.cli.study_json import trial_json
+from trimtab.errors import InvalidInput
 from trimtab.objective import Objective
 
 if TYPE_CHECKING:
@@ -66,11 +67,13 @@ def show_trial(name: Name, number: Number, as_json: AsJson = False) -> None:
     with connect() as client:
         study = client.get_study(name)
         trial = study.trial(number)
+        note = next((one for one in study.notes() if one.trial == number), None)
     if as_json:
         measurements = [
             {"step": one.step, "metrics": dict(one.metrics), "elapsed": one.elapsed} for one in trial.measurements
         ]
-        print_json({**trial_json(trial), "measurements": measurements, "log": trial.log})
+        own = note and {"text": note.text, "tags": list(note.tags), "attributes": dict(note.attributes)}
+        print_json({**trial_json(trial), "measurements": measurements, "note": own, "log": trial.log})
         return
     out.print(Text(f"{name}, trial {number}", "bold"))
     for title, text in _description(trial).items():
@@ -85,6 +88,13 @@ def show_trial(name: Name, number: Number, as_json: AsJson = False) -> None:
         for metric, measured in trial.metrics.items():
             metrics.add_row(Text(metric), Text(shown(measured)))
         out.print(metrics)
+    if note is not None and note.attributes:
+        attributes = table("attribute", "value")
+        for attribute, value in note.attributes.items():
+            attributes.add_row(Text(attribute), Text(shown(value)))
+        out.print(attributes)
+    if note is not None and note.text:
+        out.print(f"Note: {note.text}", markup=False, soft_wrap=True)
     lines = trial.log.splitlines()
     if lines:
         kept = lines[-LAST_LINES:]
@@ -103,11 +113,17 @@ def print_log(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print further output until the trial has ended.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the output of a trial that runs on an agent. The service keeps its last 64 KiB."""
+    if as_json and follow:
+        raise InvalidInput.of("--json", "true", "either --json or --follow")
     with connect() as client:
         study = client.get_study(name)
         trial = study.trial(number)
+        if as_json:
+            print_json({"study": name, "trial": number, "state": trial.state, "log": trial.log})
+            return
         echo(trial.log, nl=False)
         if not follow:
             if not trial.log:

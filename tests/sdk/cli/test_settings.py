@@ -29,6 +29,14 @@ def test_the_settings_of_a_study(shell: Shell, client: trimtab.Client, name: str
     assert json.loads(shell.succeed("study", "best", name, "--format", "json")) == PARAMS
     assert "huge: false" in shell.succeed("best", name, "--format", "yaml", "--trial", "2")
     assert "Verdict:" in shell.succeed("study", "best", name)
+    # A study without a component, such as one of Optuna, has best settings too.
+    assert "Verdict:" in shell.succeed("best", name)
+    (best,) = json.loads(shell.succeed("best", name, "--json"))
+    assert (best["study"], best["params"], best["objective"]["goal"]) == (name, PARAMS, "minimize")
+    study.note(1, "By hand.", attributes={"host": "laptop"})
+    assert "laptop" in shell.succeed("trial", "show", name, "1")
+    assert json.loads(shell.succeed("trial", "show", name, "1", "--json"))["note"]["attributes"] == {"host": "laptop"}
+    assert "By hand." in shell.succeed("trial", "show", name, "1")
     file = tmp_path / "settings.env"
     run = shell.run("best", name, "--format", "env", "--out", str(file))
     assert (run.stdout, file.read_text()) == ("", "x=2.5\nn=1\nblock=16\nalg=b\nhuge=true\n")
