@@ -30,6 +30,8 @@ _KEYS = ("add", "remove", "fix", "free")
 IN_USE = "parameter_in_use"
 UNKNOWN = "unknown_parameter"
 NO_DEFAULT = "default_needed"
+# The misfit of a configuration each of whose values is allowed.
+TOGETHER = "constraints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class EditedSpace:
     def misfit(self, configuration: Mapping[str, Scalar]) -> str | None:
         """Return the first parameter whose value leaves the configuration out; None if it counts.
 
-        The result is "constraints" if only the values together are at fault.
+        The result is TOGETHER if only the values together are at fault.
         """
         changed = self._changed(configuration)
         if changed is not None or self.present(configuration) is not None:
@@ -163,7 +165,7 @@ class EditedSpace:
         for name in space.names():
             if name in known and not space[name].contains(known[name]):
                 return name
-        return "constraints"
+        return TOGETHER
 
     def is_imputed(self, configuration: Mapping[str, Scalar]) -> bool:
         """Return whether the configuration counts with a value that it lacks."""

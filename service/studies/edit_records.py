@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.core.edits import Edit
+from service.core.edits import TOGETHER, Edit
 from service.core.parameters import Scalar
 
 
@@ -33,10 +33,10 @@ class EarlierTrials:
         if self.imputed:
             values = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
             found += f", {self.imputed} of them with {values} in place of a value that they lack"
-        found += "".join(
-            f"; {count} had another value of {name} and {'is' if count == 1 else 'are'} left out"
-            for name, count in self.left_out.items()
-        )
+        for name, count in self.left_out.items():
+            # No parameter is at fault if the values do not fit together: a condition or a constraint forbids them.
+            why = "a combination that is not allowed now" if name == TOGETHER else f"another value of {name}"
+            found += f"; {count} had {why} and {'is' if count == 1 else 'are'} left out"
         return f"{found}."
 
     def to_json(self) -> dict[str, Any]:

@@ -128,6 +128,12 @@ def test_a_study_goes_on_in_the_edited_space(principal: Principal, algorithm: st
     assert len(learned(principal, name)) == found.used
 
 
+def test_values_that_do_not_fit_together_are_no_parameter() -> None:
+    """An Optuna study that learns a condition leaves such trials out, and has no constraints to name."""
+    found = EarlierTrials(3, 2, 0, 0, {"constraints": 1}).text
+    assert found == "2 of 3 trials are used; 1 had a combination that is not allowed now and is left out."
+
+
 def test_the_rule_is_stated_with_its_counts(principal: Principal) -> None:
     name = create(principal)
     for place in range(7):
