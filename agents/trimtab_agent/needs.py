@@ -4,14 +4,22 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from trimtab_components.schema import Need
 from trimtab_components.terminal import write
 
-# Patterns of folders with programs that are not in the PATH of every user: those for administrators, and PostgreSQL's.
+# Patterns of folders with programs that are not in the PATH of every user: those for administrators, and PostgreSQL's
+# of Debian.
 FOLDERS = ("usr/sbin", "usr/local/sbin", "sbin", "usr/lib/postgresql/*/bin")
 COMMANDS = {"program": "apt-get install", "file": "apt-get install", "module": "python3 -m pip install"}
+
+
+def search_path() -> str:
+    """Return the folders of programs: those of PATH, PGBIN, and `FOLDERS`, later versions first."""
+    folders = [str(folder) for pattern in FOLDERS for folder in sorted(Path("/").glob(pattern), reverse=True)]
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), os.environ.get("PGBIN", ""), *folders])
 
 
 def missing(needs: Iterable[Need]) -> list[Need]:
@@ -52,11 +60,24 @@ def report(name: str, folder: Path, needs: Sequence[Need]) -> bool:
     return True
 
 
+def to_json(name: str, folder: Path, needs: Sequence[Need]) -> dict[str, object]:
+    """Return the same for programs: what is needed, what of it is missing, and the commands to run next."""
+    absent = missing(needs)
+    script = folder / "prepare.py"
+    after = [f"python3 {script}"] if script.is_file() else []
+    return {
+        "name": name,
+        "folder": str(folder),
+        "needs": [asdict(one) for one in needs],
+        "missing": [one.name for one in absent],
+        "commands": commands(absent) if absent else [*after, f"trimtab-agent try {name}"],
+    }
+
+
 def _is_there(need: Need) -> bool:
     if need.kind == "file":
         return Path(need.name).exists()
-    folders = [str(folder) for pattern in FOLDERS for folder in Path("/").glob(pattern)]
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), os.environ.get("PGBIN", ""), *folders])
+    path = search_path()
     if need.kind == "program":
         return shutil.which(need.name, path=path) is not None
     # Scripts of components run with this Python, not with the agent's.

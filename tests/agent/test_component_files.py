@@ -8,7 +8,9 @@ import pytest
 
 from tests.agent.conftest import run_agent_command
 from tests.factories.component_texts import BAD, FILES, FULL, IN_FOLDER, faulty
+from trimtab_agent import needs
 from trimtab_agent.components.generated import Generator
+from trimtab_agent.components.identity import of_dependency
 from trimtab_agent.components.loader import load, load_all
 from trimtab_agent.errors import ComponentError
 from trimtab_agent.messages import of_component, to_value
@@ -269,3 +271,16 @@ def test_check_prints_the_space_or_every_fault(write_component: Callable[..., Pa
     assert done.returncode == 2
     assert f"{path}:4: parameters.SIZE.min: 1 is not below max, 0" in done.stderr
     assert "did you mean 'preload'?" in done.stderr
+
+
+def test_a_program_outside_path_is_found_where_debian_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's package postgresql has no program `postgres` in PATH, but in a folder of its version."""
+    program = tmp_path / "lib/15/bin/served"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(FileNotFoundError, match="nor a program in PATH"):
+        of_dependency("served", tmp_path)
+    monkeypatch.setattr(needs, "FOLDERS", (f"{str(tmp_path)[1:]}/lib/*/bin",))
+    assert str(program) in of_dependency("served", tmp_path)
