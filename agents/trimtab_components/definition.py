@@ -30,6 +30,7 @@ from trimtab_components.schema import (
     Parameter,
     Range,
     Scalar,
+    SettingsFile,
     Template,
 )
 
@@ -49,6 +50,7 @@ FILE_KEYS = (
     "preload",
     "header",
     "templates",
+    "settings",
     "scheduler",
     "applications",
     "metrics",
@@ -61,7 +63,7 @@ FILE_KEYS = (
 # What runs a program, which a live system does not need.
 NOT_LIVE = (
     *("build", "env", "preload", "header", "templates", "scheduler", "applications", "metrics", "stream"),
-    *("artifacts", "exit_codes"),
+    *("settings", "artifacts", "exit_codes"),
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
 PARAMETER_KEYS = (
@@ -76,6 +78,7 @@ CONDITION_KEYS = ("parent", "values")
 INJECTED_KEYS = ("text", "values")
 BUILD_KEYS = ("sources", "commands", "depends", "env", "timeout")
 TEMPLATE_KEYS = ("source", "target")
+SETTINGS_KEYS = ("target", "line", "head")
 SCHEDULER_KEYS = ("options", "directives")
 APPLICATION_KEYS = (
     *("description", "command", "script", "env", "files", "cwd", "timeout", "repeats", "aggregate", "injected"),
@@ -94,6 +97,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     "parameters_from": GENERATOR_KEYS,
     "build": BUILD_KEYS,
     "templates": TEMPLATE_KEYS,
+    "settings": SETTINGS_KEYS,
     "scheduler": SCHEDULER_KEYS,
     "applications.*": APPLICATION_KEYS,
     "applications.*.aggregate": AGGREGATES,
@@ -186,6 +190,7 @@ class Definition:
             artifacts=self._artifacts(),
             live=live,
             needs=read_needs(top),
+            settings=self._settings(templates),
         )
 
     def _artifacts(self) -> tuple[str, ...]:
@@ -478,6 +483,21 @@ class Definition:
                 self.used_names.add(used)
             templates.append(Template(source, target, text))
         return tuple(templates)
+
+    def _settings(self, templates: Sequence[Template]) -> SettingsFile | None:
+        table = self.top.table("settings")
+        if table is None:
+            return None
+        table.allow(SETTINGS_KEYS)
+        table.require("target", "line")
+        target, line = table.text("target"), table.text("line")
+        if Path(target).is_absolute() or ".." in Path(target).parts:
+            table.fault("target", f"{target!r} must be the name of a file")
+        if "\n" in line or not all(place in line for place in ("{name}", "{value}")):
+            table.fault("line", f"{line!r} must be one line with {{name}} and {{value}}")
+        if templates:
+            self.top.fault("settings", "is not needed with templates, which give the file")
+        return SettingsFile(target, line, table.text("head"))
 
     def _scheduler(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         table = self.top.table("scheduler")

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from trimtab_components import arguments
 from trimtab_components.placeholders import PLACES, render_argument
-from trimtab_components.schema import Application, Component, Configuration, as_text
+from trimtab_components.schema import Application, Component, Configuration, SettingsFile, as_text
 
 
 class Format(StrEnum):
@@ -25,7 +25,7 @@ class Format(StrEnum):
     SET = "set"
     YAML = "yaml"
     JSON = "json"
-    # The file that the component renders from its template, such as redis.conf.
+    # The file that the component renders from its template or its `settings`, such as redis.conf.
     TEMPLATE = "template"
     # The command that runs the application, with its variables and its options of the scheduler.
     COMMAND = "command"
@@ -89,7 +89,7 @@ def render(form: Format, values: Configuration, component: Component | None, app
     # The shell's own variables stand for the folders of a trial.
     places = {name: f"\0{name}\0" for name in PLACES}
     if form is Format.TEMPLATE:
-        return _files(component, rendering, places)
+        return _files(component, rendering, places, values)
     if form is Format.ENV:
         return _variables(component, chosen, rendering, places)
     return _command(component, chosen, rendering, places)
@@ -114,7 +114,11 @@ def _by_name(form: Format, values: Configuration) -> Rendered:
     return Rendered("".join(f"{line}\n" for line in lines), notes=notes)
 
 
-def _files(component: Component, rendering: arguments.Rendering, places: Mapping[str, str]) -> Rendered:
+def _files(
+    component: Component, rendering: arguments.Rendering, places: Mapping[str, str], values: Configuration
+) -> Rendered:
+    if component.settings is not None:
+        return _settings(component.settings, rendering, values)
     files = arguments.templates(component, rendering, places)
     if not files:
         ways = [
@@ -133,6 +137,17 @@ def _files(component: Component, rendering: arguments.Rendering, places: Mapping
     return Rendered(next(iter(shown.values())) if len(shown) == 1 else "", shown, notes)
 
 
+def _settings(file: SettingsFile, rendering: arguments.Rendering, values: Configuration) -> Rendered:
+    """Return the file with a line for each parameter of the study. Others stay as the program has them."""
+    lines = [
+        file.line.replace("{value}", rendering.texts[name]).replace("{name}", name)
+        for name in rendering.texts
+        if name in values
+    ]
+    text = "".join(f"{line}\n" for line in [*([file.head] if file.head else []), *lines])
+    return Rendered(text, {file.target: text})
+
+
 def _variables(
     component: Component, application: Application, rendering: arguments.Rendering, places: Mapping[str, str]
 ) -> Rendered:
@@ -140,7 +155,7 @@ def _variables(
     notes = _place_notes(found.values())
     others = _other_ways(component, rendering)
     if others:
-        ways = "command and template show them" if component.templates else "command shows them"
+        ways = "command and template show them" if component.templates or component.settings else "command shows them"
         notes.append(f"These settings are no variables: {', '.join(others)}. The format {ways}.")
     return Rendered("".join(f"{_assignment(name, text)}\n" for name, text in found.items()), notes=notes)
 

@@ -8,6 +8,7 @@ to an agent.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ def text_of(
             for name, one in component.applications.items()
         },
     }
+    if component.settings is not None:
+        content["settings"] = asdict(component.settings)
     if component.build is not None:
         content["build"] = {"commands": commands(component.build.commands), "env": variables(component.build.env)}
 

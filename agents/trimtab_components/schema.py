@@ -283,6 +283,18 @@ class Need:
 
 
 @dataclass(frozen=True)
+class SettingsFile:
+    """How a person writes recommended settings into the program's own file: a head, and a line for each parameter.
+
+    No trial reads it. `line` has `{name}` and `{value}`.
+    """
+
+    target: str
+    line: str
+    head: str = ""
+
+
+@dataclass(frozen=True)
 class Component:
     """A component file. `digest` covers the file, generated parameters and every file that it refers to. `file_digest`
     covers only the file."""
@@ -311,6 +323,7 @@ class Component:
     file_digest: str = ""
     # what must be installed on the machine
     needs: tuple[Need, ...] = ()
+    settings: SettingsFile | None = None
 
     @property
     def folder(self) -> Path:

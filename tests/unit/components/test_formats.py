@@ -3,17 +3,20 @@
 import json
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab_components import recipe
 from trimtab_components.definition import Definition
 from trimtab_components.formats import Format, NoSuchFormError, render
 from trimtab_components.reader import Reader
 from trimtab_components.schema import Component, Scalar
 
+ROOT = Path(__file__).resolve().parents[3]
 TEXT = """
 name: c
 parameters:
@@ -34,8 +37,6 @@ class _Rendered(Definition):
 
 
 def component(text: str = TEXT) -> Component:
-    from pathlib import Path
-
     reader = Reader("component.yaml")
     top = reader.parse(text)
     assert top is not None
@@ -72,6 +73,43 @@ def test_the_file_of_the_program() -> None:
     assert list(shown.files) == ["a", "b/c"]
     with pytest.raises(NoSuchFormError, match="has no template"):
         render(Format.TEMPLATE, VALUES, component())
+
+
+def test_the_file_of_a_program_that_no_template_renders() -> None:
+    """A study of two of three parameters: the file says nothing of the third, which the program has by itself."""
+    text = TEXT + 'settings: {target: my.cnf, line: "{name} = {value}", head: "[mysqld]"}\n'
+    made = component(text)
+    shown = render(Format.TEMPLATE, {"threads": 8, "aof": True}, made)
+    assert shown.text == "[mysqld]\nthreads = 8\naof = yes\n"
+    assert shown.files == {"my.cnf": shown.text}
+    sent = recipe.read(recipe.text_of(made))
+    assert sent is not None
+    assert render(Format.TEMPLATE, {"threads": 8, "aof": True}, sent) == shown
+    assert "command and template show them" in render(Format.ENV, VALUES, made).notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ('{target: a, line: "{name}"}', "must be one line with {name} and {value}"),
+        ('{target: /etc/a, line: "{name} {value}"}', "must be the name of a file"),
+        ('{target: a, line: "{name} {value}"}\ntemplates: [{source: a, target: b}]', "is not needed with templates"),
+    ],
+)
+def test_settings_that_give_no_file(settings: str, fault: str) -> None:
+    reader = Reader("component.yaml")
+    text = f"{TEXT}settings: {settings}\n"
+    top = reader.parse(text)
+    assert top is not None
+    _Rendered(Path("component.yaml"), text, reader, top).read()
+    assert [fault in problem.message for problem in reader.problems] == [True]
+
+
+@pytest.mark.parametrize("name", ["redis", "mariadb", "postgresql", "sqlite", "kafka-producer", "spark", "nginx-proxy"])
+def test_a_shipped_component_of_a_program_with_a_file_gives_its_file(name: str) -> None:
+    """A person who has tuned a server wants the server's file, not the command of a benchmark."""
+    content = yaml.safe_load((ROOT / "agents/workloads" / name / "component.yaml").read_text())
+    assert content.get("settings") or content.get("templates")
 
 
 def test_without_a_component_each_parameter_has_its_name() -> None:

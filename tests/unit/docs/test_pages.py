@@ -119,6 +119,7 @@ def test_the_reference_has_every_key_of_a_component_file() -> None:
             *(f"parameters_from.{key}" for key in definition.GENERATOR_KEYS),
             *(f"build.{key}" for key in definition.BUILD_KEYS),
             *(f"templates.{key}" for key in definition.TEMPLATE_KEYS),
+            *(f"settings.{key}" for key in definition.SETTINGS_KEYS),
             *(f"scheduler.{key}" for key in definition.SCHEDULER_KEYS),
             *(f"exit_codes.{key}" for key in definition.EXIT_KEYS),
         ),
