@@ -18,5 +18,13 @@ rm -f "$target"/trimtab*.whl
 for package in trimtab trimtab-components trimtab-agent trimtab-service; do
     "$uv" build --quiet --wheel --package "$package" --out-dir "$target"
 done
-.venv/bin/twine check --strict "$target"/trimtab*.whl >&2
-say "$(cd "$target" && ls -s --block-size=KiB trimtab*.whl | tr '\n' ' ')"
+if ! checked=$(NO_COLOR=1 .venv/bin/twine check --strict "$target"/trimtab*.whl 2>&1); then
+    printf '%s\n' "$checked" >&2
+    say "twine refuses a wheel; its words are above"
+    exit 1
+fi
+cd "$target"
+say "the wheels are in $PWD:"
+for file in trimtab*.whl; do
+    printf '    %s, %d KiB\n' "$file" "$((($(stat -c %s "$file") + 1023) / 1024))" >&2
+done
