@@ -22,6 +22,7 @@ from service.keycloak.command import app as keycloak
 from service.logger import Logger
 from service.operating import app as tenants
 from service.replay.cli import replay
+from trimtab_components.command_errors import CommandError
 from trimtab_components.terminal import reader_gone, write
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             reader_gone()
+        except CommandError as error:
+            if as_json:
+                write(json.dumps({"error": {"code": error.code, "message": error.message, "data": {}}}))
+            write(f"trimtab-service: {error.message}", error=True)
+            raise typer.Exit(error.status) from None
         except Exception as error:
             # Typer has a copy of Click's errors for wrong usage, which is no part of its interface.
             words = getattr(error, "format_message", None)
@@ -143,7 +149,9 @@ def up(
 
 
 @app.command()
-def login_link(data_dir: DataDir = None) -> None:
+def login_link(
+    data_dir: DataDir = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
     """Print a new login link, valid once, to the console of the service that `up` runs.
 
     Example:
@@ -156,12 +164,12 @@ def login_link(data_dir: DataDir = None) -> None:
     try:
         service = enter(folder)
     except NotRunning as error:
-        write(f"trimtab-service: {error}", error=True)
-        raise typer.Exit(1) from None
+        raise CommandError(str(error), "not_running") from None
     _set_up_django()
     from service.embedded.announce import login_link as new_link
 
-    write(new_link(service["console"]))
+    link = new_link(service["console"])
+    write(json.dumps({"link": link}) if as_json else link)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trimtab_components.command_errors import CommandError
 from trimtab_components.terminal import write
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ app = typer.Typer(
 DataDir = Annotated[
     Path | None, typer.Option(help="Data folder of a service that `up` runs.", file_okay=False, show_default=False)
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+# These commands print JSON in any case. A script that gives the option to every command works with them, too.
+IsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as without this option.")]
 Slug = Annotated[str, typer.Argument(help="Short name of the tenant.", show_default=False)]
 Limit = Annotated[
     list[str] | None,
@@ -39,18 +43,26 @@ Limit = Annotated[
 
 
 @app.command("list", epilog="Example: trimtab-service tenants list --data-dir ./data")
-def list_tenants(data_dir: DataDir = None) -> None:
+def list_tenants(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Print all tenants, one on each line: slug, name, and `disabled`."""
     with _connected(data_dir):
         from service.tenancy import tenants
 
-        for tenant in tenants.every():
+        every = list(tenants.every())
+        if as_json:
+            shown = [{"slug": one.slug, "name": one.name, "disabled": bool(one.disabled_at)} for one in every]
+            write(json.dumps(shown, indent=2))
+            return
+        for tenant in every:
             write("\t".join([tenant.slug, tenant.name, "disabled" if tenant.disabled_at else ""]).rstrip())
 
 
 @app.command(epilog="Example: trimtab-service tenants create acme --name 'ACME Ltd'")
 def create(
-    slug: Slug, name: Annotated[str, typer.Option(help="Name for display.")] = "", data_dir: DataDir = None
+    slug: Slug,
+    name: Annotated[str, typer.Option(help="Name for display.")] = "",
+    data_dir: DataDir = None,
+    as_json: IsJson = True,
 ) -> None:
     """Create a tenant."""
     with _connected(data_dir) as operator:
@@ -60,7 +72,7 @@ def create(
 
 
 @app.command(epilog="Example: trimtab-service tenants show acme")
-def show(slug: Slug, data_dir: DataDir = None) -> None:
+def show(slug: Slug, data_dir: DataDir = None, as_json: IsJson = True) -> None:
     """Print a tenant, its limits and its usage as JSON."""
     with _connected(data_dir):
         from service.tenancy import tenants
@@ -69,7 +81,7 @@ def show(slug: Slug, data_dir: DataDir = None) -> None:
 
 
 @app.command(epilog="Example: trimtab-service tenants limit acme --set studies=100 --set suggestions_per_minute=")
-def limit(slug: Slug, limits: Limit = None, data_dir: DataDir = None) -> None:
+def limit(slug: Slug, limits: Limit = None, data_dir: DataDir = None, as_json: IsJson = True) -> None:
     """Set limits of a tenant. `show` lists the limits."""
     with _connected(data_dir) as operator:
         from service.tenancy import tenants
@@ -84,13 +96,13 @@ def limit(slug: Slug, limits: Limit = None, data_dir: DataDir = None) -> None:
 
 
 @app.command(epilog="Example: trimtab-service tenants disable acme")
-def disable(slug: Slug, data_dir: DataDir = None) -> None:
+def disable(slug: Slug, data_dir: DataDir = None, as_json: IsJson = True) -> None:
     """Refuse all people and machines of a tenant, within seconds. Nothing is deleted."""
     _set_disabled(slug, True, data_dir)
 
 
 @app.command(epilog="Example: trimtab-service tenants enable acme")
-def enable(slug: Slug, data_dir: DataDir = None) -> None:
+def enable(slug: Slug, data_dir: DataDir = None, as_json: IsJson = True) -> None:
     """Admit the people and machines of a tenant again."""
     _set_disabled(slug, False, data_dir)
 
@@ -122,6 +134,7 @@ def delete(
     slug: Slug,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a disabled tenant with all its data, including its audit trail. Needs the role that owns the tables.
 
@@ -132,7 +145,11 @@ def delete(
     with _connected(data_dir, as_owner=True) as operator:
         from service.tenancy import deletion
 
-        for table, count in deletion.delete(operator, slug).items():
+        deleted = deletion.delete(operator, slug)
+        if as_json:
+            write(json.dumps(dict(deleted), indent=2))
+            return
+        for table, count in deleted.items():
             write(f"{table}\t{count}")
 
 
@@ -168,8 +185,9 @@ def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Pri
         owner = _embedded(folder)
     if as_owner:
         if not owner:
-            _end(
-                "TRIMTAB_OWNER_DATABASE_URL is not set. Only the role that owns the tables can delete the audit trail."
+            raise CommandError(
+                "TRIMTAB_OWNER_DATABASE_URL is not set. Only the role that owns the tables can delete the audit trail.",
+                "owner_needed",
             )
         os.environ["DATABASE_URL"] = owner
     import django
@@ -178,14 +196,14 @@ def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Pri
     try:
         django.setup()
     except ImproperlyConfigured as error:
-        _end(str(error))
+        raise CommandError(str(error), "not_configured") from None
     from service.core.errors import TrimtabError
     from service.tenancy.principal import NO_TENANT, Principal, Role
 
     try:
         yield Principal(NO_TENANT, "operator", Role.OPERATOR, credential="command-line")
     except TrimtabError as error:
-        _end(error.message)
+        raise CommandError(error.message, error.code) from None
 
 
 def _embedded(folder: Path) -> str:
@@ -197,10 +215,5 @@ def _embedded(folder: Path) -> str:
     try:
         enter(folder)
     except NotRunning as error:
-        _end(str(error))
+        raise CommandError(str(error), "not_running") from None
     return Postgres(folder / "postgres").url(DATABASE, OWNER)
-
-
-def _end(message: str) -> Any:
-    write(f"trimtab-service: {message}", error=True)
-    raise typer.Exit(1)

@@ -1,10 +1,11 @@
 """`trimtab-agent live`: look at the live systems of this machine, and take settings back, without the service."""
 
 import argparse
+import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     for name, text in texts.items():
         action = actions.add_parser(name, parents=[state], help=text, description=f"{text[0].upper()}{text[1:]}.")
         action.add_argument("instance", nargs="?", metavar="INSTANCE", help="only this instance (default: all)")
+        if name == "status":
+            action.add_argument("--json", action="store_true", help="print one JSON object with the instances")
     calibrate = actions.add_parser(
         "calibrate",
         parents=[state],
@@ -70,11 +73,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         "--seconds", type=float, metavar="N", help="how long to watch (default: the component's `calibrate`, or 1800)"
     )
     calibrate.add_argument("--prometheus-url", metavar="URL", help="the server for metrics of the type prometheus")
+    calibrate.add_argument("--json", action="store_true", help="print one JSON object with metrics and guards")
 
 
-def status(records: Path, instance: str | None) -> int:
+def status(records: Path, instance: str | None, *, as_json: bool = False) -> int:
     """Print the state of each instance that trials have switched; return 1 if one needs a person."""
     found = _instances(records, instance)
+    if as_json:
+        write(json.dumps({"instances": {one.path.stem: _state(one) for one in found}}))
+        return 1 if any(one.stuck for one in found) else 0
     for one in found:
         record = one.record()
         if one.stuck:
@@ -90,6 +97,18 @@ def status(records: Path, instance: str | None) -> int:
     if not found:
         write("No live system was switched by this agent.")
     return 1 if any(one.stuck for one in found) else 0
+
+
+def _state(one: switch.Instance) -> dict[str, object]:
+    """Return the state of an instance for programs."""
+    record = one.record()
+    in_force = record and {
+        "trial": record.trial,
+        "kept": record.kept,
+        "since": datetime.fromtimestamp(record.since, UTC).isoformat(timespec="seconds"),
+        "values": dict(record.candidate),
+    }
+    return {"stuck": one.stuck, "in_force": in_force, "obstacle": one.obstacle, "last_taken_back": one.last}
 
 
 def stop(records: Path, instance: str | None) -> int:
@@ -164,7 +183,9 @@ def retry_stuck(records: Path) -> None:
     threading.Thread(target=run, name="stuck", daemon=True).start()
 
 
-def calibrate(component: Component, instance: str | None, wanted: float | None, prometheus: Prometheus) -> int:
+def calibrate(
+    component: Component, instance: str | None, wanted: float | None, prometheus: Prometheus, as_json: bool = False
+) -> int:
     """Watch the present settings and print how often each guard would have been broken; return 1 if one would.
 
     Raises:
@@ -190,7 +211,8 @@ def calibrate(component: Component, instance: str | None, wanted: float | None, 
     # The guards that compare with a control get one after the first tenth of the time.
     begin = time.monotonic()
     has_control = False
-    write(f"Watching {component.name} on {name} for {seconds:g} s. Nothing is changed.")
+    # Standard output is for the result alone if a program reads it.
+    write(f"Watching {component.name} on {name} for {seconds:g} s. Nothing is changed.", error=as_json)
     while (passed := time.monotonic() - begin) < seconds:
         for metric, found in values.items():
             latest = source.latest(metric)
@@ -207,6 +229,9 @@ def calibrate(component: Component, instance: str | None, wanted: float | None, 
                 guards.reset()
         time.sleep(LOOK_INTERVAL)
     source.close()
+    if as_json:
+        write(json.dumps(_calibrated(seconds, values, broken)))
+        return 1 if any(broken.values()) else 0
     for metric, found in values.items():
         ordered = sorted(found.values())
         middle = f"no reading: {source.fault(metric)}"
@@ -222,6 +247,22 @@ def calibrate(component: Component, instance: str | None, wanted: float | None, 
     if any(broken.values()):
         write("A guard that the present settings break ends every trial: make its limit wider, or its `for` longer.")
     return 1 if any(broken.values()) else 0
+
+
+def _calibrated(
+    seconds: float, values: Mapping[str, Mapping[float, float]], broken: Mapping[str, Sequence[str]]
+) -> dict[str, object]:
+    """Return what was read, and how often each guard would have been broken."""
+    metrics: dict[str, object] = {}
+    for metric, found in values.items():
+        ordered = sorted(found.values())
+        metrics[metric] = {
+            "readings": len(ordered),
+            "median": ordered[len(ordered) // 2] if ordered else None,
+            "largest": ordered[-1] if ordered else None,
+        }
+    guards = {name: {"broken": len(texts), "last": texts[-1] if texts else None} for name, texts in broken.items()}
+    return {"seconds": seconds, "metrics": metrics, "guards": guards}
 
 
 def _longest_beyond(guard: Mapping[str, Any], read: Mapping[float, float]) -> float:

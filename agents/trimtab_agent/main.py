@@ -342,6 +342,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     listed.add_argument("name", nargs="?", metavar="NAME", help="print only the folder of this one")
+    listed.add_argument("--json", action="store_true", help="print one JSON object with the folders and packages")
 
     ready = commands.add_parser(
         "prepare",
@@ -352,6 +353,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     ready.add_argument("name", metavar="NAME", help="name of the component")
+    ready.add_argument("--json", action="store_true", help="print what is needed and what to do as one JSON object")
 
     completed = commands.add_parser(
         "completion",
@@ -596,16 +598,27 @@ def _pull(options: argparse.Namespace) -> None:
 
 def _live(options: argparse.Namespace) -> None:
     records = options.state_dir.absolute() / configuration.LIVE_RECORDS
+    if options.action == "status":
+        sys.exit(live_command.status(records, options.instance, as_json=options.json))
     if options.action != "calibrate":
         sys.exit(live_command.ACTIONS[options.action](records, options.instance))
     component = next(iter(_load(options.component, options.state_dir).values()))
     prometheus = configuration.Prometheus.of(options.prometheus_url, None)
-    sys.exit(live_command.calibrate(component, options.instance, options.seconds, prometheus))
+    sys.exit(live_command.calibrate(component, options.instance, options.seconds, prometheus, options.json))
 
 
 def _workloads(options: argparse.Namespace) -> None:
+    found = {options.name: shipped.workload(options.name)} if options.name else shipped.workloads()
+    if options.json:
+        shown = {
+            name: {"folder": str(folder), "needs": [asdict(one) for one in shipped.needs(folder)]}
+            for name, folder in found.items()
+            if name != shipped.BENCH
+        }
+        write(json.dumps({"workloads": shown}))
+        return
     if options.name:
-        write(shipped.workload(options.name))
+        write(found[options.name])
         return
     for name, folder in shipped.workloads().items():
         write(f"{name:24} {folder}\n{'':24} needs: {needs.packages(shipped.needs(folder)) or 'nothing more'}")
@@ -613,7 +626,13 @@ def _workloads(options: argparse.Namespace) -> None:
 
 def _prepare(options: argparse.Namespace) -> None:
     folder = shipped.workload(options.name)
-    if not needs.report(options.name, folder, shipped.needs(folder)):
+    if options.json:
+        found = needs.to_json(options.name, folder, shipped.needs(folder))
+        write(json.dumps(found))
+        complete = not found["missing"]
+    else:
+        complete = needs.report(options.name, folder, shipped.needs(folder))
+    if not complete:
         sys.exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 from service.keycloak import realm as realms
 from service.keycloak.admin_api import KeycloakError, Server
 from service.tenancy.principal import SLUG, SLUG_FORM
+from trimtab_components.command_errors import CommandError
 from trimtab_components.terminal import without_passwords, write
 
 PASSWORD_VARIABLE = "KEYCLOAK_ADMIN_PASSWORD"
@@ -68,8 +70,7 @@ def provision(
             changes += 1
             write(f"repaired {found.subject}: {found.problem}")
     except KeycloakError as error:
-        write(f"trimtab-service: {error}", error=True)
-        raise typer.Exit(1) from None
+        raise CommandError(str(error), "keycloak_failed") from None
     write(f"{changes} changes." if changes else "No changes: the realm has all that Trimtab needs.")
     write(without_passwords(f"Set TRIMTAB_OIDC_ISSUER={url.rstrip('/')}/realms/{realm}"))
 
@@ -82,6 +83,7 @@ def check(
     realm: Realm = "trimtab",
     admin: Admin = "admin",
     password_file: PasswordFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a realm with the one that Trimtab needs, and print what differs. Exit status 1: something is missing.
 
@@ -91,15 +93,20 @@ def check(
 
       trimtab-service keycloak check --url https://sso.example.org --console-url https://tune.example.org --tenant acme
     """
-    faults = 0
+    differences = []
     try:
         server = Server(url, admin, _password(password_file))
         for found in realms.differences(server, realms.shipped(realm, console_url), _checked(tenant)):
-            faults += found.repair is not None
-            write(f"{'note ' if found.repair is None else 'fault'} {found.subject}: {found.problem}")
+            kind = "note" if found.repair is None else "fault"
+            differences.append({"kind": kind, "subject": found.subject, "problem": found.problem})
+            if not as_json:
+                write(f"{kind:<5} {found.subject}: {found.problem}")
     except KeycloakError as error:
-        write(f"trimtab-service: {error}", error=True)
-        raise typer.Exit(2) from None
+        raise CommandError(str(error), "keycloak_failed", 2) from None
+    faults = sum(one["kind"] == "fault" for one in differences)
+    if as_json:
+        write(json.dumps({"faults": faults, "differences": differences}, indent=2))
+        raise typer.Exit(1 if faults else 0)
     if faults:
         write(f"{faults} faults. `trimtab-service keycloak provision` with the same options repairs them.")
         raise typer.Exit(1)

@@ -1,5 +1,7 @@
 """The arguments of `trimtab-service replay`. The implementation is imported only when the command runs."""
 
+import csv
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from trimtab_components.command_errors import CommandError
 from trimtab_components.terminal import write
 
 
@@ -51,6 +54,7 @@ def replay(
     out: Annotated[Path, typer.Option(help="Folder of the results. A folder with some results is continued.")] = Path(
         "replay"
     ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary, or the list, as JSON.")] = False,
 ) -> None:
     """Compare algorithms and policies on a table of measurements or a simulator, without a running service.
 
@@ -71,10 +75,14 @@ def replay(
     from service.replay import command, measured_table, simulators
 
     # A file or a pipe is wide enough for the whole table.
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Console(width=None if sys.stdout.isatty() else 160, stderr=as_json)
     if subject == "list":
-        for name in simulators.names():
-            write(f"{name:<12} {simulators.describe(name).doc}")
+        described = {name: simulators.describe(name).doc for name in simulators.names()}
+        if as_json:
+            write(json.dumps(described, indent=2))
+        else:
+            for name, doc in described.items():
+                write(f"{name:<12} {doc}")
         return
     try:
         selection = measured_table.Selection(
@@ -104,10 +112,20 @@ def replay(
         )
         code = command.run(request, console)
     except (TrimtabError, RuntimeError, OSError) as error:
-        write(f"trimtab-service: {error}", error=True)
-        raise typer.Exit(2 if isinstance(error, TrimtabError) else 1) from None
+        if isinstance(error, TrimtabError):
+            raise CommandError(error.message, error.code, 2) from None
+        raise CommandError(str(error), "replay_failed") from None
+    if as_json and not code:
+        with (out / "summary.csv").open(newline="") as file:
+            write(json.dumps([_cells(row) for row in csv.DictReader(file)], indent=2))
     if code:
         raise typer.Exit(code)
+
+
+def _cells(row: dict[str, str]) -> dict[str, str | float | None]:
+    """Return a row of the summary with its numbers as numbers; a cell without a meaning is null."""
+    texts = ("subject", "algorithm", "resampling")
+    return {name: cell if name in texts else float(cell) if cell else None for name, cell in row.items()}
 
 
 def _names(text: str) -> list[str]:

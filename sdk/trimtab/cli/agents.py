@@ -45,18 +45,23 @@ def list_agents(
 def enrol(
     minutes: Annotated[int, typer.Option(help="How long the token is valid, 1 to 10080 minutes.")] = 60,
     token_only: Annotated[bool, typer.Option("--token-only", help="Print only the token.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the token and the command as JSON.")] = False,
 ) -> None:
     """Add an agent: print the command that enrols it. The command works once."""
     with connect() as client:
         secret, where = client.enrol_agent(minutes=minutes), logins.Address.parse(client.address)
-    if token_only:
+    if token_only and not as_json:
         echo(secret)
         return
-    say(f"Run this on the new machine within {minutes} minutes. The agent stores its own credential:")
     same = logins.Address.parse(where.target).secure == where.secure
     tls = "" if same else " --tls" if where.secure else " --plaintext"
     # All users of a machine see the arguments of a process, and nobody else its environment.
-    echo(f"TRIMTAB_ENROL_TOKEN={secret} trimtab-agent run --server {where.target}{tls} --components DIR")
+    command = f"TRIMTAB_ENROL_TOKEN={secret} trimtab-agent run --server {where.target}{tls} --components DIR"
+    if as_json:
+        print_json({"token": secret, "command": command, "minutes": minutes})
+        return
+    say(f"Run this on the new machine within {minutes} minutes. The agent stores its own credential:")
+    echo(command)
 
 
 @app.command(epilog="Example:\n\n`trimtab agent revoke 4c1f...` (the id is in `trimtab agent list --json`)")

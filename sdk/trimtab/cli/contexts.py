@@ -55,12 +55,17 @@ def best(
     form: Form = None,
     trial: OfTrial = None,
     to: To = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Show the settings to use, with the verdict on them; with a context, those of each context or of one.
 
     With a context, the settings are the default where no gain is proven. `--format` prints the settings ready to use;
     `json` and `yaml` of a study with a context print its whole table.
     """
+    if as_json:
+        if form not in (None, Format.JSON):
+            raise InvalidInput.of("--json", "true", f"either --json or --format {form}")
+        form = Format.JSON
     if form is None and to is not None:
         form = Format.YAML
     with connect() as client:

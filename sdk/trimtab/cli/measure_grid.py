@@ -11,6 +11,7 @@ import typer
 
 import trimtab
 from trimtab.cli import output
+from trimtab.cli.study_json import study_json
 from trimtab.cli.submission import load
 from trimtab.errors import Conflict, InvalidInput, JsonValue
 from trimtab.objective import Maximize
@@ -49,6 +50,7 @@ def measure_grid(
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Do not wait. Run the same command again to get the table.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the study, the file and the command as JSON.")] = False,
 ) -> None:
     """Measure every configuration of a grid on the agents, several times.
 
@@ -83,6 +85,8 @@ def measure_grid(
             output.say("No agent is online. The study starts when an agent connects.")
         output.say(f"Study {study.name}")
         if detach:
+            if as_json:
+                output.print_json(study_json(study))
             output.say("Detached. Run the same command without --detach to wait and write the table.")
             return
         interrupted = False
@@ -99,7 +103,11 @@ def measure_grid(
         raise typer.Exit(130)
     if status.reason:
         output.say(f"{status.state}: {status.reason}")
-    output.echo(replay_command(out, study.spec))
+    replay = replay_command(out, study.spec)
+    if as_json:
+        output.print_json({**study_json(study), "file": str(out), "rows": written, "replay": replay})
+    else:
+        output.echo(replay)
     if status.state is not trimtab.StudyState.COMPLETED:
         raise typer.Exit(1)
 

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from textwrap import indent
@@ -277,6 +278,7 @@ def change_space(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; only count the trials that would lie outside.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Change the ranges of parameters while the search runs.
 
@@ -285,6 +287,9 @@ def change_space(
     with connect() as client:
         study = client.get_study(name)
         outside = study.change_space(configuration.parse_ranges(study.spec.space, ranges), validate_only=dry_run)
+    if as_json:
+        print_json(asdict(outside))
+        return
     trials = f"{outside.finished} finished, {outside.running} running and {outside.waiting} waiting trials"
     output.echo(
         f"{trials} would lie outside the new ranges."
@@ -329,6 +334,7 @@ def edit_space(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; only say how the trials would count.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add, remove, fix and free parameters while the search runs.
 
@@ -346,6 +352,9 @@ def edit_space(
             budget=None if trials is None else {"max_trials": trials},
             validate_only=dry_run,
         )
+    if as_json:
+        print_json(asdict(found))
+        return
     output.echo(f"{'Not changed' if dry_run else 'Edited'}: {found}")
 
 
@@ -361,6 +370,7 @@ def extend_budget(
     node_hours: Annotated[
         str | None, typer.Option(help="Running time of the trials, in node-hours; `none` for no limit.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Change the total budget of the search. Limits that you omit stay the same.
 
@@ -373,6 +383,9 @@ def extend_budget(
     with connect() as client:
         study = client.get_study(name)
         study.extend_budget(**changes)  # type: ignore[arg-type]  # the service checks the numbers
+        if as_json:
+            print_json({key: getattr(study.spec, key) for key in given})
+            return
         output.echo(f"The budget is now: {_budget(study.spec)}.")
 
 

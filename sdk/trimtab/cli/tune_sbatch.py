@@ -17,10 +17,11 @@ import typer
 
 import trimtab
 from trimtab.cli import script_component, script_trials
-from trimtab.cli.output import echo, say
+from trimtab.cli.output import echo, print_json, say
 from trimtab.cli.results import print_best, say_start
 from trimtab.cli.script_component import ScriptComponent
 from trimtab.cli.script_trials import JobFailed, ScriptTrials
+from trimtab.cli.study_json import result_json, study_json
 from trimtab.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ def tune_sbatch(
             " component has the name of the folder, or --name."
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result, with the command that uses it, as JSON.")
+    ] = False,
 ) -> None:
     """Tune a batch script of your own, with jobs that you submit yourself.
 
@@ -140,13 +144,20 @@ def tune_sbatch(
             script_trials.check(write_component / COMPONENT)
         except InvalidInput as error:
             raise _undone(error, written, write_component, script) from None
-        say(f"Written: {write_component / COMPONENT} and {write_component / SCRIPT}")
+        if as_json:
+            print_json({"written": [str(write_component / COMPONENT), str(write_component / SCRIPT)]})
+        else:
+            say(f"Written: {write_component / COMPONENT} and {write_component / SCRIPT}")
         return
     objectives = _objectives(described, minimize or [], maximize or [])
     required = [one.metric for one in objectives]
     if dry_run:
         with TemporaryDirectory() as temporary:
-            echo(_prepare(Path(temporary), described, script, slurm_option, required)[1], nl=False)
+            text = _prepare(Path(temporary), described, script, slurm_option, required)[1]
+        if as_json:
+            print_json({"job": text})
+        else:
+            echo(text, nl=False)
         return
     place = (folder / called).absolute()
     with _alone(place, called):
@@ -168,11 +179,25 @@ def tune_sbatch(
             status = study.refresh()
             if status.reason:
                 say(f"{status.state}: {status.reason}")
+            if as_json:
+                _print_json(study, jobs, script)
+                return
             if not print_best(study) or status.state is not trimtab.StudyState.COMPLETED:
                 raise typer.Exit(1)
             if len(objectives) == 1:
                 say("To submit the script with these values:")
                 echo(jobs.sbatch(study.best.render("json").params, script))
+
+
+def _print_json(study: "Study", jobs: ScriptTrials, script: Path) -> None:
+    """Print the study with its result; exit with 1 if it is not COMPLETED with one."""
+    result = result_json(study)
+    found = bool(result["best"])
+    best = study.best.render("json").params if found and len(study.objectives) == 1 else None
+    command = None if best is None else jobs.sbatch(best, script)
+    print_json({**study_json(study), **result, "command": command})
+    if not found or study.state is not trimtab.StudyState.COMPLETED:
+        raise typer.Exit(1)
 
 
 def _prepare(
