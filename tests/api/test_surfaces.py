@@ -23,7 +23,7 @@ from service.planning.warm_start import warm_start
 from service.results import insight, summaries
 from service.results.analysis import Analysis, analyse, best_trials
 from service.results.comparison import compare
-from service.rpc import converters, matching_converters
+from service.rpc import converters, matching_converters, result_converters
 from service.studies import selectors
 from service.studies.models import Study, StudySummary, Trial
 from service.studies.specs import Budget, spec_of
@@ -81,7 +81,7 @@ class Seen:
         self.study: Study = selectors.get_study(principal, self.name)
         self.analysis: Analysis = analyse(principal, self.study)
         trials = best_trials(principal, self.study, self.analysis)
-        self.best = sent(converters.best_message(self.study, self.analysis, trials))
+        self.best = sent(result_converters.best_message(self.study, self.analysis, trials))
         self.spec = from_spec(sent(converters.study_message(self.study)).spec)
         self.trials = [from_trial(self.spec.space, one) for one in self.best.trials]
         summaries.summarise(principal, self.study.pk)
@@ -194,7 +194,7 @@ def test_every_surface_says_what_the_verdict_says(
 
     # The best known settings, over REST and gRPC.
     (known,) = best_settings(principal, seen.study.component)
-    settings = from_best_settings(sent(converters.best_settings_message(known)))
+    settings = from_best_settings(sent(result_converters.best_settings_message(known)))
     assert of_sdk(settings.verdict) == expected
     assert dict(settings.params) == configuration
     (over_rest,) = api.ok("GET", f"/components/{seen.study.component}")["best"]
@@ -374,7 +374,7 @@ def test_each_row_of_a_table_has_its_own_settings_default_and_gain(
     for row, known in zip((large, small), best_settings(principal, seen.study.component), strict=True):
         assert row.verdict is not None
         assert (known.context, known.configuration) == (row.context, row.verdict.configuration)
-        settings = from_best_settings(sent(converters.best_settings_message(known)))
+        settings = from_best_settings(sent(result_converters.best_settings_message(known)))
         assert of_sdk(settings.verdict) == plain(row.verdict)
         assert dict(settings.context) == dict(row.context)
         capsys.readouterr()

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.studies import (
+from service.api.v1.serializers.space_edits import (
     ChangedSpaceSerializer,
     ChangeSpaceSerializer,
     EditedSpaceSerializer,

@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from service.api.v1.serializers.analysis import AnalysisSerializer
 from service.api.v1.serializers.settings import SettingsQuery, SettingsSerializer
 from service.api.v1.serializers.studies import (
-    AnalysisSerializer,
     CreateStudySerializer,
     StudyFacetsSerializer,
     StudyListSerializer,

@@ -16,12 +16,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.studies import (
-    ContextRowSerializer,
-    ParetoVerdictSerializer,
-    StudySerializer,
-    VerdictSerializer,
-)
+from service.api.v1.serializers.analysis import ContextRowSerializer, ParetoVerdictSerializer, VerdictSerializer
+from service.api.v1.serializers.studies import StudySerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
 from service.platform import valid_json

@@ -19,7 +19,7 @@ from service.planning.plan import checked
 from service.platform import valid_json
 from service.results import insight
 from service.results.analysis import analyse, best_trials
-from service.rpc import converters, live_converters
+from service.rpc import converters, live_converters, result_converters
 from service.rpc.admission import Context
 from service.rpc.held_calls import Waits, end_of
 from service.rpc.interceptors import current_principal, requires
@@ -372,7 +372,7 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
     ) -> tuning_pb2.GetBestTrialsResponse:
         study = selectors.get_study(principal, request.study)
         analysis = analyse(principal, study)
-        return converters.best_message(study, analysis, best_trials(principal, study, analysis))
+        return result_converters.best_message(study, analysis, best_trials(principal, study, analysis))
 
     @requires(Action.STUDY_READ, study="study")
     @in_thread
@@ -434,7 +434,9 @@ class TuningServicer(Servicer, tuning_pb2_grpc.TuningServiceServicer):
         self, principal: Principal, request: tuning_pb2.ListBestSettingsRequest
     ) -> tuning_pb2.ListBestSettingsResponse:
         found = best_settings(principal, request.component)
-        return tuning_pb2.ListBestSettingsResponse(settings=[converters.best_settings_message(one) for one in found])
+        return tuning_pb2.ListBestSettingsResponse(
+            settings=[result_converters.best_settings_message(one) for one in found]
+        )
 
     @requires(Action.STUDY_READ, study="study")
     async def WatchStudy(
