@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import metadata
@@ -32,6 +33,8 @@ logger = Logger(__name__)
 
 # Slow suggestions and insights give way to the quick ones on a busy machine.
 SLOW_NICENESS = 5
+# The parts of a worker, for quick and for slow operations: what its name in the list of workers ends with.
+PARTS = ("", "slow")
 
 
 class Commands(TyperGroup):
@@ -339,6 +342,7 @@ def grpc(
     if processes > 1:
         from service.embedded import shared_port as sharing
 
+        _check_metrics(metrics, processes)
         sharing.run([_one_of(number, metrics) for number in range(processes)], host, port)
         return
     _set_up_service("grpc")
@@ -369,16 +373,29 @@ def _one_of(number: int, metrics: str | None) -> list[str]:
 def _metrics_of(number: int, metrics: str) -> str:
     """Return the address of the metrics of a process by its number, from 0. `metrics` is that of the first."""
     host, _, port = metrics.rpartition(":")
-    return f"{host}:{int(port) + number}" if port.isdecimal() else metrics
+    return f"{host}:{int(port) + number}" if host and port.isdecimal() else metrics
+
+
+def _check_metrics(address: str | None, processes: int) -> None:
+    """Expect the addresses of so many processes to be free: a process that cannot have its own is started for ever."""
+    from service.config import monitoring
+
+    for number in range(processes if address else 0):
+        _at_address(monitoring.check, _metrics_of(number, address or ""))
 
 
 def _serve_metrics(address: str | None) -> None:
     from service.config import monitoring
 
-    if address is None:
-        return
+    if address is not None:
+        _at_address(monitoring.serve, address)
+
+
+def _at_address(act: Callable[[str], None], address: str) -> None:
+    from service.config import monitoring
+
     try:
-        monitoring.serve(address)
+        act(address)
     except monitoring.BadAddress as error:
         write(f"trimtab-service: {error}", error=True)
         raise typer.Exit(2) from None
@@ -397,6 +414,7 @@ def worker(metrics: Metrics = None) -> None:
 
       trimtab-service worker --metrics 10.0.0.5:9471
     """
+    _check_metrics(metrics, len(PARTS))
     _set_up_django()
     _expect_protection()
     import gc
@@ -410,9 +428,11 @@ def worker(metrics: Metrics = None) -> None:
     with tempfile.TemporaryDirectory(prefix="trimtab-worker-") as folder:
         children = [
             _part_of_worker(part, queue, niceness, Path(folder), metrics and _metrics_of(number, metrics))
-            for number, (part, queue, niceness) in enumerate((("", "compute", 0), ("slow", SLOW_QUEUE, SLOW_NICENESS)))
+            for number, (part, queue, niceness) in enumerate(
+                zip(PARTS, ("compute", SLOW_QUEUE), (0, SLOW_NICENESS), strict=True)
+            )
         ]
-        for part in ("", "slow"):
+        for part in PARTS:
             _recover(part)
         warm_up()
         # Objects that the processes share are not looked at, so that their memory stays shared.
