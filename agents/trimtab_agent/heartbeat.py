@@ -17,11 +17,15 @@ SHORTEST_PAUSE = 0.2
 # An agent without leases sends half as many heartbeats, because most agents of a large site have no trial. A lease that
 # it gets meanwhile lasts longer than that.
 IDLE = 2.0
+# The pause between two heartbeats as a share of the time without the service after which a trial of a live system ends.
+SHARE_OF_AWAY = 0.3
 
 
 async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, orders: Orders, interval: float) -> None:
     """Renew every lease once per `interval` seconds, without end; without leases each `IDLE` intervals.
 
+    For a live system that goes back soon after the last sign of the service, the pauses are shorter, also while no
+    trial runs: the first one may begin in such a pause.
     The service holds each heartbeat for that long and answers as soon as a trial must stop or somebody asks for a dry
     run or a component. While the service is away, trials continue, and it decides later what their results are worth.
     Trials of live systems end after a time without an answer (`TrialRunner.heard`).
@@ -31,12 +35,12 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, or
     pause = SHORTEST_PAUSE
     while True:
         began, held = loop.time(), trials.held()
-        seconds = interval if held else IDLE * interval
+        seconds = min(interval if held else IDLE * interval, SHARE_OF_AWAY * trials.shortest_away())
         try:
             renewal = await control.renew(held, await trials.elapsed(), trials.waiting(), wait=seconds)
         except CallError as error:
             logger.warning("a heartbeat has failed, trials continue", error=error)
-            await asyncio.sleep(interval)
+            await asyncio.sleep(min(interval, seconds))
             continue
         trials.heard()
         for lease, reason in renewal.cancel.items():

@@ -1,6 +1,7 @@
 """The trials of an agent, each from its lease to the acknowledged settlement."""
 
 import asyncio
+import math
 import shutil
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -110,6 +111,14 @@ class TrialRunner:
         """Return why trials do not start, if the runner knows a reason, by lease."""
         running = [(lease, trial.entry.folder) for lease, trial in self._trials.items() if trial.running]
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
+
+    def shortest_away(self) -> float:
+        """Return the shortest time without the service after which a trial of a live system ends here, in seconds.
+
+        It is infinite without such a system.
+        """
+        found = (component.live for component in self._installed.components.values())
+        return min((live.away for live in found if live is not None), default=math.inf)
 
     def heard(self) -> None:
         """Note that the service has answered just now."""

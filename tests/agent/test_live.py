@@ -208,6 +208,15 @@ def test_a_cancelled_trial_is_taken_back(
     assert system.own() is None
 
 
+def test_a_service_that_wants_few_heartbeats_is_not_taken_for_one_that_is_away(
+    install: Callable[..., AgentProcess], far_side: FarSide, system: System
+) -> None:
+    far_side.heartbeat = 60.0
+    install(block=3.0)
+    settled = far_side.outcome(far_side.offer("live", application="one", size=8))
+    assert settled.outcome == Outcome.OUTCOME_COMPLETED, settled.reason
+
+
 def test_two_instances_are_switched_at_once_and_one_by_one_trial(
     install: Callable[..., AgentProcess], far_side: FarSide, system: System
 ) -> None:
