@@ -161,7 +161,7 @@ def decide(principal: Principal, study: str, number: int, *, approve: bool, offe
             # The answer would be undone by an error: the sweep replaces the trial.
             raise Conflict("plan_expired", f"The plan of trial {number} has expired: {plan.reason} A new one follows.")
         if approve:
-            _approve(work, plan, number)
+            _approve(work, plan, trial)
         elif plan.state in OPEN:
             plan.state, plan.reason, plan.decided_at = PlanState.DECLINED, reason, work.time
             access.save(principal, plan, "state", "reason", "decided_at")
@@ -169,7 +169,7 @@ def decide(principal: Principal, study: str, number: int, *, approve: bool, offe
         return plan
 
 
-def _approve(work: Work, plan: Plan, number: int) -> None:
+def _approve(work: Work, plan: Plan, trial: Trial) -> None:
     """Note the approval of the caller; the plan is APPROVED once enough people have approved it."""
     if plan.state == PlanState.APPROVED:
         return
@@ -177,7 +177,7 @@ def _approve(work: Work, plan: Plan, number: int) -> None:
     if any(one["actor"] == actor for one in plan.approvals):
         missing = plan.people - len(plan.approvals)
         raise Conflict(
-            "second_person", f"You have approved trial {number}: {missing} other person must approve it too."
+            "second_person", f"You have approved trial {trial.number}: {missing} other person must approve it too."
         )
     plan.approvals = [*plan.approvals, {"actor": actor, "at": work.time.isoformat()}]
     if len(plan.approvals) >= plan.people:
@@ -185,6 +185,9 @@ def _approve(work: Work, plan: Plan, number: int) -> None:
         # The approval holds for a day from now on.
         plan.expires_at = work.time + VALID
         work.slot_freed = True
+        # It waited for this. An agent that asks for it says what else is missing.
+        trial.explain("")
+        actions.touch_trial(work, trial, "reason", "reason_data")
     access.save(work.principal, plan, "approvals", "state", "decided_at", "expires_at")
     work.revise()
 

@@ -76,6 +76,7 @@ def test_nothing_begins_before_an_administrator_has_approved_it(principal: Princ
     assert shown.worst is not None
     assert shown.worst > shown.expected
     approve(principal, name, 1)
+    assert trial(principal, name, 1).reason == ""
     (grant,) = acquire_live(principal)
     assert grant.trial == 1
     # The same decision again changes nothing.
