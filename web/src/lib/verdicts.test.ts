@@ -91,4 +91,7 @@ it("says how trials count after an edit of the space", () => {
   expect(earlierTrialsText({ total: 3000, used: 2100, imputed: 12, left_out: { n: 1, x: 899 }, values: { y: 0.5 } })).toBe(
     "2,100 of 3,000 trials are used, 12 of them with y = 0.5 in place of a value that they lack; 1 had another value of n and is left out; 899 had another value of x and are left out.",
   );
+  expect(earlierTrialsText({ total: 3, used: 2, imputed: 0, left_out: { constraints: 1 }, values: {} })).toBe(
+    "2 of 3 trials are used; 1 had a combination that is not allowed now and is left out.",
+  );
 });

@@ -162,6 +162,11 @@ export function earlierTrialsText({ total, used, imputed, left_out: left, values
     found += `, ${t`${formatNumber(imputed)} of them with ${given} in place of a value that they lack`}`;
   }
   for (const [name, count] of Object.entries(left)) {
+    // It stands for a parameter where each value is allowed and a condition or a constraint forbids them together.
+    if (name === "constraints") {
+      found += `; ${plural(count, { one: "# had a combination that is not allowed now and is left out", other: "# had a combination that is not allowed now and are left out" })}`;
+      continue;
+    }
     found += `; ${plural(count, { one: `# had another value of ${name} and is left out`, other: `# had another value of ${name} and are left out` })}`;
   }
   return `${found}.`;
