@@ -155,8 +155,9 @@ def _variables(
     notes = _place_notes(found.values())
     others = _other_ways(component, rendering)
     if others:
-        ways = "command and template show them" if component.templates or component.settings else "command shows them"
-        notes.append(f"These settings are no variables: {', '.join(others)}. The format {ways}.")
+        file = component.templates or component.settings
+        ways = "formats command and template show them" if file else "format command shows them"
+        notes.append(f"These settings are no variables: {', '.join(others)}. The {ways}.")
     return Rendered("".join(f"{_assignment(name, text)}\n" for name, text in found.items()), notes=notes)
 
 
