@@ -1,6 +1,7 @@
 """`trimtab measure-grid` against a real service: a table that a replay can use."""
 
 import csv
+import json
 import signal
 import subprocess
 import time
@@ -59,6 +60,8 @@ def test_whole_grid_with_replicates_becomes_a_table(
         assert run.returncode == 0, run.stderr
         # the same command again finds it done
         assert shell.succeed("measure-grid", file, "--replicates", "2", "--out", str(table)) == run.stdout
+        shown = json.loads(shell.succeed("measure-grid", file, "--replicates", "2", "--out", str(table), "--json"))
+        assert (shown["state"], shown["file"], shown["replay"]) == ("COMPLETED", str(table), run.stdout.strip())
         refused = shell.fail("measure-grid", file, "--replicates", "3", "--out", str(table))
     assert "[study_exists]" in refused
     assert "--name" in refused

@@ -1,5 +1,6 @@
 """`trimtab tune-sbatch`: a user's own batch script as trials, with a real Slurm and a real service."""
 
+import json
 import signal
 import subprocess
 from pathlib import Path
@@ -60,6 +61,9 @@ def test_a_batch_script_is_tuned_by_the_users_own_jobs(
 
     # The same command finds the study at its end; another script is not the same study.
     assert "Recommended: cost 26" in shell.succeed(*command)
+    found = json.loads(shell.succeed(*command, "--json"))
+    assert (found["state"], found["verdict"]["params"]) == ("COMPLETED", {"tile": 16, "depth": 1})
+    assert found["command"] == "TILE=16 sbatch --cpus-per-task=1 job.sh 1"
     Path(script).write_text(SCRIPT + "true\n")
     assert "belongs to another version of the script" in shell.fail(*command)
 
