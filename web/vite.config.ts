@@ -31,6 +31,8 @@ function compress(): Plugin {
 
 // Loaded when a page first needs them: charts, editors, Markdown, the identity provider's client, and the texts of a language.
 const LATER = /node_modules\/(echarts|zrender|tslib|d3-|@codemirror|@lezer|style-mod|crelt|w3c-keyname|yaml|oidc-client-ts|react-markdown|cmdk)|src\/locales|components\/(echarts|isolines|Markdown|YamlEditor)/;
+// Small parts that most pages have. Each would be one more request.
+const SHARED = /src\/(lib|components|app\/(addresses|titles)|features\/(\w+\/api|gallery\/entries|notifications\/titles|planning\/SampleData))|\.module\.css/;
 const LIBRARIES = /node_modules\/(react|react-dom|scheduler|@tanstack|@lingui|openapi-fetch|lucide-react|radix-ui|@radix-ui|@floating-ui|react-remove-scroll|aria-hidden|use-)/;
 
 export default defineConfig({
@@ -45,7 +47,7 @@ export default defineConfig({
         // A file for each small module would be about 80 requests for a page. What many pages share is one file.
         codeSplitting: {
           groups: [
-            { name: "base", test: (id) => !LATER.test(id) && (LIBRARIES.test(id) || /src\/(lib|components|app\/(addresses|titles)|features\/\w+\/api)/.test(id)), minShareCount: 2, priority: 2 },
+            { name: "base", test: (id) => !LATER.test(id) && (LIBRARIES.test(id) || SHARED.test(id)), minShareCount: 2, priority: 2 },
             { name: "study", test: /src\/features\/(studies|trials|analysis|notes|matching\/RecordState)/, minShareCount: 2, priority: 1 },
           ],
         },

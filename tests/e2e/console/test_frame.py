@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.console.pages import step
@@ -78,3 +79,32 @@ def test_the_help_is_german_in_a_german_browser(browser: Browser, service: Embed
     page.get_by_role("button", name="Rundgang beginnen").click()
     expect(page.get_by_role("complementary", name="Rundgang")).to_contain_text("Eine Komponente ist ein System")
     context.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/studies/io-path-1", "/studies/io-path-1/report", "/new?clone=bowl-1", "/live"])
+def test_a_page_needs_fewer_than_thirty_requests(page: Page, path: str) -> None:
+    # A set, because the study at work has lists fetched again.
+    asked: set[str] = set()
+    page.on("request", lambda request: asked.add(request.url))
+    page.goto(path)
+    page.get_by_role("heading", level=1).wait_for()
+    page.wait_for_load_state("load")
+    expect(page.get_by_role("button", name=re.compile("notification", re.IGNORECASE))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^Loading .* …$"))).to_have_count(0)
+    assert len(asked) < 30, "\n".join(sorted(asked))
+
+
+def test_the_list_of_studies_is_a_few_screens_high_on_a_phone(page: Page, api: Rest) -> None:
+    prefix = f"phone-{uuid.uuid4().hex[:6]}"
+    for number in range(17):
+        name = api.study(f"{prefix}-{number}", ["nightly", "gcc 13"], budget={"max_trials": 2})
+        if number % 4 == 0:
+            api.measure(name, 2)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/studies?q={prefix}")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(15)
+    assert max(row.bounding_box()["height"] for row in rows.all()) < 130  # type: ignore[index]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Show more").click()
+    expect(rows).to_have_count(17)

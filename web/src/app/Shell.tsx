@@ -15,9 +15,9 @@ import { queries } from "./queries";
 import styles from "./Shell.module.css";
 
 const Palette = lazy(() => part(() => import("./palette/Palette")));
-const Help = lazy(() => part(() => import("./Help")));
+const Help = lazy(() => part(async () => ({ default: (await import("./parts")).Help })));
 const Tour = lazy(() => part(() => import("./Tour")));
-const NotificationList = lazy(() => part(() => import("@/features/notifications/NotificationList")));
+const NotificationList = lazy(() => part(async () => ({ default: (await import("./parts")).NotificationList })));
 
 /** Frame every page except the sign-in page. */
 export function Shell() {
@@ -195,9 +195,13 @@ function useLiveLists(): void {
   }, [queries]);
 }
 
-/** Refetch the shown queries of a kind; their keys begin with its name. The facets of studies have their own interval. */
+// What depends on all studies, and not on each of their trials, has an interval of its own.
+// eslint-disable-next-line lingui/no-unlocalized-strings -- parts of keys
+const OWN_INTERVAL: readonly unknown[] = ["facets", "sample-data"];
+
+/** Refetch the shown queries of a kind; their keys begin with its name. */
 function refetch(queries: QueryClient, kind: Kind): Promise<unknown> {
-  return queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] === kind && queryKey[1] !== "facets" });
+  return queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] === kind && !OWN_INTERVAL.includes(queryKey[1]) });
 }
 
 /** Return whether the palette is open, and a setter. Ctrl-K or ⌘K toggles it, wherever the focus is. */

@@ -16,9 +16,10 @@ export const SAMPLE = "sample";
 
 function useSampleData() {
   return useQuery({
-    // A change of any study makes it out of date.
+    // Studies that are created and deleted make it out of date.
     queryKey: ["studies", "sample-data"],
     queryFn: () => unwrap(api.GET("/api/v1/sample-data")),
+    refetchInterval: 15_000,
   });
 }
 
