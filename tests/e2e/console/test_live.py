@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from service._gen import agent_pb2, agent_pb2_grpc, tuning_pb2
 from tests.factories.browser import NEEDS_BROWSER
@@ -67,11 +67,7 @@ def played(service: EmbeddedService) -> Iterator[Played]:
         yield Played(agent_pb2_grpc.AgentServiceStub(grpc.intercept_channel(channel, WithToken(service.token))))
 
 
-def test_a_trial_is_approved_watched_and_taken_back(page: Page, api: Rest, played: Played) -> None:
-    page.get_by_role("link", name="Live", exact=True).click()
-    expect(page.get_by_text("No live studies yet")).to_be_visible()
-    expect(page.get_by_role("link", name="Tune a live system")).to_have_attribute("href", "/docs/how-to/live.html")
-
+def create(api: Rest, name: str) -> None:
     size = {"name": "size", "type": "int", "min": 1, "max": 64, "log": True, "default": 8}
     spec = {
         "space": {"parameters": [size]},
@@ -79,7 +75,15 @@ def test_a_trial_is_approved_watched_and_taken_back(page: Page, api: Rest, playe
         "execution": {"component": COMPONENT, "parallelism": 1},
         "live": {"approve": {"first": 1}, "budget": {"slow": {"metric": "slow", "of": "all", "most": 0.1, "rate": 10}}},
     }
-    api("POST", "/studies", {"name": STUDY, "spec": spec})
+    api("POST", "/studies", {"name": name, "spec": spec})
+
+
+def test_a_trial_is_approved_watched_and_taken_back(page: Page, api: Rest, played: Played) -> None:
+    page.get_by_role("link", name="Live", exact=True).click()
+    expect(page.get_by_text("No live studies yet")).to_be_visible()
+    expect(page.get_by_role("link", name="Tune a live system")).to_have_attribute("href", "/docs/how-to/live.html")
+
+    create(api, STUDY)
     page.reload()
     expect(page.get_by_role("heading", name="1 plan waits for an approval")).to_be_visible()
     expect(page.get_by_text("The first trial needs 1 administrator.")).to_be_visible()
@@ -113,9 +117,9 @@ def test_a_trial_is_approved_watched_and_taken_back(page: Page, api: Rest, playe
     expect(page.get_by_text("(originally 8)")).to_be_visible()
 
     # Two keys are enough: Enter opens the question, Enter confirms.
-    page.get_by_role("button", name="Revert now …").focus()
+    page.get_by_role("button", name="Stop and revert …").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog").get_by_role("button", name="Revert now")).to_be_focused()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Stop and revert")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_text("The old settings were asked for")).to_be_visible()
     assert played.report("kept", lease.id, **kept) == ["administrator has stopped the study"]
@@ -127,3 +131,22 @@ def test_a_trial_is_approved_watched_and_taken_back(page: Page, api: Rest, playe
     expect(page.get_by_role("navigation", name="Study").get_by_role("link", name="Live")).to_have_attribute(
         "aria-current", "page"
     )
+
+
+def test_no_button_of_another_study_is_there_while_one_is_loaded(page: Page, api: Rest, played: Played) -> None:
+    one, other = f"{STUDY}-one", f"{STUDY}-other"
+    create(api, one)
+    create(api, other)
+    stop = page.get_by_role("button", name="Stop and revert …")
+    page.goto(f"/live?study={one}")
+    expect(stop).to_be_visible()
+    held: list[Route] = []
+    page.route(f"**/api/v1/live?study={other}", lambda route: held.append(route))
+    page.get_by_role("main").get_by_role("link", name=other).first.click()
+    expect(page.get_by_text("Loading the live study …")).to_be_visible()
+    expect(stop).to_have_count(0)
+    for request in held:
+        request.continue_()
+    page.unroute_all()
+    expect(stop).to_be_visible()
+    expect(page.get_by_role("heading", level=2, name=other)).to_be_visible()

@@ -20,7 +20,8 @@ const route = getRouteApi("/signed-in/live");
 export function LivePage() {
   useTitle(t`Live`);
   const { study = "" } = route.useSearch();
-  const { data, error, refetch } = useQuery(liveQuery(study));
+  const { data, error, refetch, isPlaceholderData } = useQuery(liveQuery(study));
+  const shown = isPlaceholderData ? study : data?.shown?.study;
   return (
     <>
       <div className={styles.head}>
@@ -50,13 +51,14 @@ trimtab study create live.yaml`}</Code>
             <Studies
               board={data}
               link={(name, content) => (
-                <Link to="/live" search={{ study: name }} aria-current={name === data.shown?.study ? "page" : undefined} activeProps={{}} activeOptions={{ exact: true, includeSearch: true }}>
+                <Link to="/live" search={{ study: name }} aria-current={name === shown ? "page" : undefined} activeProps={{}} activeOptions={{ exact: true, includeSearch: true }}>
                   {content}
                 </Link>
               )}
             />
           ) : null}
-          <Shown status={data.shown} />
+          {/* The buttons of the study before would act on that one. */}
+          {isPlaceholderData ? <Loading what={t`the live study`} /> : <Shown status={data.shown} />}
         </>
       )}
     </>

@@ -29,7 +29,7 @@ export function StopButton({ status }: { status: LiveStatus }) {
       trigger={
         <Button className={styles.red}>
           <OctagonX />
-          {t`Revert now …`}
+          {t`Stop and revert …`}
         </Button>
       }
     >
@@ -47,7 +47,7 @@ export function StopButton({ status }: { status: LiveStatus }) {
         <Button onClick={() => change(false)}>{t`Cancel`}</Button>
         {/* eslint-disable-next-line jsx-a11y/no-autofocus -- one press of Enter confirms */}
         <Button className={styles.red} autoFocus disabled={stop.isPending} onClick={() => stop.mutate({ reason: "", leaveKept }, { onSuccess: () => change(false) })}>
-          {t`Revert now`}
+          {t`Stop and revert`}
         </Button>
       </DialogActions>
     </Dialog>
