@@ -145,7 +145,7 @@ def grounds_of(
         conditions += conditions_of(problem, assessed, stability, configuration)
     for constraint in problem.outcome_constraints:
         kept = sum(constraint not in problem.broken(metrics) for metrics in measured)
-        text = f"keeps {constraint.text} in {kept} of {len(measured)} runs"
+        text = f"keeps {constraint.text} in {kept} of {len(measured)} {'run' if len(measured) == 1 else 'runs'}"
         conditions.append(Reason(text, "limit", constraint=constraint.text, kept=kept, runs=len(measured)))
     machines = tuple(dict.fromkeys(one.machine for one in found))
     known = [machine for machine in machines if machine]

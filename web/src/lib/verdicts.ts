@@ -54,6 +54,7 @@ function sentence(verdict: Verdict | Several): string {
     case "unstable":
       return t`no gain to use: the configuration is unstable on some nodes`;
     case "check_failed":
+      if (verdict.rounds === 0) return t`no measurable gain: nothing was compared with the default`;
       return t`no measurable gain: too few trials of the final check worked`;
     default:
       // A newer service may have further codes.

@@ -39,16 +39,18 @@ export function NewStudyPage() {
     <>
       <div className={styles.head}>
         <h1>{clone === undefined ? t`New study` : t`New study based on ${clone}`}</h1>
-        <SampleData onOpen={(name) => void navigate({ to: "/studies/$name", params: { name } })} />
-        {studies.length === 0 ? null : (
-          <SelectField bare label={t`Clone a study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
-            <option value="">{t`Clone a study …`}</option>
-            {clone === undefined || studies.some(({ name }) => name === clone) ? null : <option>{clone}</option>}
-            {studies.map(({ name }) => (
-              <option key={name}>{name}</option>
-            ))}
-          </SelectField>
-        )}
+        <div className={styles.begin}>
+          <SampleData onOpen={(name) => void navigate({ to: "/studies/$name", params: { name } })} />
+          {studies.length === 0 ? null : (
+            <SelectField bare label={t`Clone a study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
+              <option value="">{t`Clone a study …`}</option>
+              {clone === undefined || studies.some(({ name }) => name === clone) ? null : <option>{clone}</option>}
+              {studies.map(({ name }) => (
+                <option key={name}>{name}</option>
+              ))}
+            </SelectField>
+          )}
+        </div>
       </div>
       <p className={styles.soft}>
         <Trans>

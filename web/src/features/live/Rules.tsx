@@ -63,7 +63,7 @@ export function Rules({ status }: { status: LiveStatus }) {
       <div>
         <dt>{t`Freeze`}</dt>
         <dd>
-          {t`${formatNumber(broken)} of ${plural(settled, { one: "# candidate", other: "# candidates" })} broke a guard (${formatPercent(share, 1)}).`}{" "}
+          {settled === 0 ? t`No candidate has been in force yet.` : t`${formatNumber(broken)} of ${plural(settled, { one: "# candidate", other: "# candidates" })} broke a guard (${formatPercent(share, 1)}).`}{" "}
           <span className={styles.soft}>{t`The study pauses from ${formatNumber(details.least_broken)} on, if these are more than ${formatPercent(details.freeze, 1)}.`}</span>
         </dd>
       </div>

@@ -19,6 +19,7 @@ describe("effects", () => {
   it("are changes in percent with their sign", () => {
     expect(changeText(-0.1)).toBe("−9.5\u202f%");
     expect(changeText(Math.log(1.2))).toBe("+20.0\u202f%");
+    expect([changeText(0.0001), changeText(-0.0001), changeText(0)]).toEqual(Array(3).fill("0.0\u202f%"));
     expect(percentOf(Math.log(0.5))).toBeCloseTo(-50);
     expect(intervalText(-0.1, null)).toBeNull();
   });

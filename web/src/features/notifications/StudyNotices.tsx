@@ -16,7 +16,7 @@ export function StudyNotices({ study }: { study: string }) {
   if (data === undefined || data.notices.length === 0) return null;
   return (
     <Card title={t`Notifications`}>
-      <ul className={styles.list}>
+      <ul className={`${styles.list} ${styles.plain}`}>
         {data.notices.slice(0, MOST).map((notice) => (
           <li key={notice.id}>
             <p className={styles.title}>

@@ -33,6 +33,16 @@ it("shows the settings and the verdict of each context, and only proven ones in 
   ]);
   expect([...place.querySelectorAll("tbody td")].filter((cell) => cell.className.includes("good"))).toHaveLength(1);
   expect(rows.map((row) => foundSettings(row, ["load"]))).toEqual([{ x: 0.25, mode: "b" }, { x: 0.1, mode: "a" }, null]);
+  // The second row has a gain that a final check may prove.
+  const check = (isPrimary: boolean) => (isPrimary ? "[check first]" : "[check]");
+  act(() => {
+    root.render(<ContextTable rows={rows} spec={spec} check={check} />);
+  });
+  expect(place.querySelector("header")?.textContent).toBe("Settings by context[check first]");
+  act(() => {
+    root.render(<ContextTable rows={rows.slice(0, 1)} spec={spec} check={check} />);
+  });
+  expect(place.querySelector("header")?.textContent).toBe("Settings by context[check]");
   act(() => {
     root.render(<ContextTable rows={[]} spec={spec} />);
   });

@@ -1,4 +1,5 @@
 import { t } from "@lingui/core/macro";
+import type { ReactNode } from "react";
 import { Card } from "@/components/Card";
 import { CopyButton } from "@/components/Button";
 import { IntervalBar } from "@/components/IntervalBar";
@@ -9,14 +10,22 @@ import styles from "./ContextTable.module.css";
 
 type Row = Analysis["contexts"][number];
 
+interface Props {
+  rows: readonly Row[];
+  spec: StudySpec;
+  /** The button that runs the final check; `isPrimary`: it is the next step. */
+  check?: ((isPrimary: boolean) => ReactNode) | undefined;
+}
+
 /** Show for each context the settings that were found, the default, the gain and how sure it is. Only a proven gain is green. */
-export function ContextTable({ rows, spec }: { rows: readonly Row[]; spec: StudySpec }) {
+export function ContextTable({ rows, spec, check }: Props) {
   const first = rows[0];
   if (first === undefined) return null;
   const unit = spec.objectives[0] === undefined ? "" : unitOf(spec.objectives[0]);
   const contexts = Object.keys(first.context);
+  const isOpen = rows.some((row) => row.verdict !== null && row.verdict.level !== "proven" && foundSettings(row, contexts) !== null);
   return (
-    <Card title={t`Settings by context`} flush>
+    <Card title={t`Settings by context`} flush actions={check?.(isOpen)}>
       <table className={styles.table}>
         <thead>
           <tr>
@@ -39,7 +48,9 @@ export function ContextTable({ rows, spec }: { rows: readonly Row[]; spec: Study
           ))}
         </tbody>
       </table>
-      <p className={styles.note}>{t`Where a gain is not proven, keep the default for now. Each interval holds for its own context.`}</p>
+      <p className={styles.note}>{isOpen && check !== undefined
+          ? t`Where a gain is not proven, keep the default for now: the final check measures the found settings of each context and its default alternately. Each interval holds for its own context.`
+          : t`Where a gain is not proven, keep the default for now. Each interval holds for its own context.`}</p>
     </Card>
   );
 }

@@ -31,7 +31,8 @@ export function Gain({ analysis, study, point, children }: Props) {
       <Verdict analysis={analysis} study={study} />
       <Conditions analysis={analysis} />
       <Compared analysis={analysis} />
-      {analysis.verdict?.compared == null && analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
+      {/* The next steps say so too. */}
+      {children === undefined && analysis.verdict?.compared == null && analysis.best.length === 1 && analysis.default !== null && first?.numbers[0] === analysis.default.numbers[0] ? (
         <p className={styles.basis}>{t`The default is the best so far.`}</p>
       ) : null}
       {children}

@@ -22,15 +22,17 @@ export function NextSteps({ study, analysis, mayTune, shown, use }: Props) {
   const step = nextStep(analysis, study);
   const isUsed = step === "use" || step === "choose";
   const isDefault = isSame(shown.params, analysis.default_params);
+  // A check of the default alone would compare it with itself.
+  const isChecked = mayTune && !(isDefault && analysis.best.length === 1 && !analysis.verdict?.compared);
   const text = isDefault ? defaultText(step, study, analysis) : textOf(step, study, analysis);
   return (
     <div className={styles.next}>
       {text === "" ? null : <p>{text}</p>}
       <div className={styles.nextButtons}>
         {step === "search" && mayTune && study.state === "COMPLETED" && !study.exhausted ? <BudgetButton study={study} label={t`Search further`} kind="primary" /> : null}
-        {mayTune && !isUsed ? <CheckButton study={study} isPrimary={step === "check" || step === "repeat"} /> : null}
+        {isChecked && !isUsed ? <CheckButton study={study} isPrimary={step === "check" || step === "repeat"} /> : null}
         {isDefault ? null : use(isUsed)}
-        {mayTune && isUsed ? <CheckButton study={study} isPrimary={false} /> : null}
+        {isChecked && isUsed ? <CheckButton study={study} isPrimary={false} /> : null}
       </div>
     </div>
   );
@@ -45,6 +47,8 @@ function defaultText(step: NextStep, study: Study, analysis: Analysis): string {
     case "repeat":
       return t`The default is recommended for now. ${textOf(step, study, analysis)}`;
     default:
+      // With a comparison, the verdict above has said that the default is recommended.
+      if (analysis.verdict?.compared) return textOf("search", study, analysis);
       return t`The default is recommended: keep it. ${triedText(study, analysis)} A larger budget, wider ranges or other parameters may find a better one.`;
   }
 }

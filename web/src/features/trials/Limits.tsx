@@ -36,6 +36,12 @@ export function Limits({ spec, trials, where, onWhere }: Props) {
   );
 }
 
+/** Return a broken limit with what was measured: "memory_mb <= 900 (memory_mb: 1,433)". */
+export function brokenText(limit: string, metrics: Readonly<Record<string, number>>): string {
+  const named = Object.entries(metrics).filter(([name]) => limit.split(/[^\p{L}\p{N}_.-]+/u).includes(name));
+  return named.length === 0 ? limit : `${limit} (${named.map(([name, value]) => `${name}: ${formatNumber(value)}`).join(", ")})`;
+}
+
 const OPPOSITES: Readonly<Record<string, string>> = { "<=": ">", ">=": "<", "<": ">=", ">": "<=" };
 
 interface Limit {

@@ -5,6 +5,7 @@ import { Code, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
 import { reasonText } from "@/lib/reasons";
+import { brokenText } from "./Limits";
 import { trialQuery, useStopTrial } from "./api";
 import { namesOf } from "./columns";
 import { interferenceText } from "./interference";
@@ -30,7 +31,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
     <div className={styles.details}>
       {trial.reason === "" ? null : <p className={styles.reason}>{reasonText(trial.reason, trial.reason_data)}</p>}
       {trial.repeat === "" ? null : <p className={styles.reason}>{reasonText(trial.repeat, trial.repeat_data)}</p>}
-      {trial.breaks === null ? null : <p className={styles.reason}>{t`Breaks a constraint: ${trial.breaks.join("; ")}`}</p>}
+      {trial.breaks === null ? null : <p className={styles.reason}>{t`Breaks a constraint: ${trial.breaks.map((text) => brokenText(text, trial.metrics ?? {})).join("; ")}`}</p>}
       {trial.round === null ? null : <p className={styles.reason}>{t`Round ${trial.round} of the final check`}</p>}
       {trial.doubt === "" ? null : <p className={styles.reason}>{t`The timing is doubtful: ${trial.doubt}.`}</p>}
       {interference === "" ? null : <p className={styles.reason}>{interference}</p>}

@@ -5,6 +5,7 @@ import { Loading } from "@/components/Message";
 import { FrontChart } from "@/features/analysis/FrontChart";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
 import { ContextTable } from "@/features/studies/ContextTable";
+import { CheckButton } from "@/features/studies/FinalCheck";
 import { NextSteps } from "@/features/studies/NextSteps";
 import { pointOf } from "@/features/studies/points";
 import { Effects } from "@/features/studies/Effects";
@@ -59,7 +60,7 @@ export function Overview({ study, trials, analysis, sampled, view, onView, mayTu
   return (
     <>
       {hasBegun(study) && analysis === undefined ? <Loading what={t`results`} /> : null}
-      {analysis === undefined ? null : <ContextTable rows={analysis.contexts} spec={study.spec} />}
+      {analysis === undefined ? null : <ContextTable rows={analysis.contexts} spec={study.spec} check={mayTune && study.state === "COMPLETED" ? (isPrimary) => <CheckButton study={study} isPrimary={isPrimary} /> : undefined} />}
       {hasBegun(study) && analysis !== undefined && analysis.contexts.length === 0 ? (
         <div className={styles.answer}>
           <Card title={t`Gain over the default`}>
