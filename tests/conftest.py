@@ -19,6 +19,7 @@ from tests.factories.keycloak import Keycloak, keycloak_server
 from tests.factories.ray import RayHead, ray_head
 from tests.factories.service import PROXY, EmbeddedService, postgres_server, redis_server
 from tests.factories.slurm import Slurm, slurm_cluster
+from tests.garbage import pytest_collection  # noqa: F401  # hook
 from tests.marks import pytest_itemcollected, pytest_runtest_protocol  # noqa: F401  # hooks
 from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401  # hooks
 
