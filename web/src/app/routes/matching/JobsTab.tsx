@@ -11,6 +11,7 @@ import { submissionHostCommand } from "@/features/matching/hosts";
 import { FeedbackText } from "@/features/matching/Feedback";
 import { JobTable } from "@/features/matching/JobTable";
 import styles from "@/features/matching/matching.module.css";
+import { isNarrow } from "@/lib/browser";
 import { JOB_COLUMNS } from "@/lib/columns";
 import { useServer } from "@/lib/session";
 import type { MatchingSearch } from "../../addresses";
@@ -22,7 +23,7 @@ export function JobsTab() {
   const { record = "", decision = "", where = [] } = route.useSearch();
   const navigate = route.useNavigate();
   const server = useServer();
-  const query = useInfiniteQuery(jobsQuery({ record, decision, where }));
+  const query = useInfiniteQuery(jobsQuery({ record, decision, where }, isNarrow() ? 15 : 50));
   const { data, error, refetch } = query;
   const jobs = data?.pages.flatMap((page) => page.jobs) ?? [];
   return (
