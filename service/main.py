@@ -18,12 +18,12 @@ import typer
 from typer.core import TyperGroup
 
 from service.backups import DataDir, backup, data_folder, restore
+from service.command_errors import CommandError
 from service.doctor.command import doctor
 from service.keycloak.command import app as keycloak
 from service.logger import Logger
 from service.operating import app as tenants
 from service.replay.cli import replay
-from trimtab_components.command_errors import CommandError
 from trimtab_components.terminal import reader_gone, write
 
 if TYPE_CHECKING:
@@ -380,8 +380,9 @@ def _check_metrics(address: str | None, processes: int) -> None:
     """Expect the addresses of so many processes to be free: a process that cannot have its own is started for ever."""
     from service.config import monitoring
 
-    for number in range(processes if address else 0):
-        _at_address(monitoring.check, _metrics_of(number, address or ""))
+    if address is not None:
+        for number in range(processes):
+            _at_address(monitoring.check, _metrics_of(number, address))
 
 
 def _serve_metrics(address: str | None) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trimtab_components.command_errors import CommandError
+from service.command_errors import CommandError
 from trimtab_components.terminal import write
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from service.command_errors import CommandError
 from service.keycloak import realm as realms
 from service.keycloak.admin_api import KeycloakError, Server
 from service.tenancy.principal import SLUG, SLUG_FORM
-from trimtab_components.command_errors import CommandError
 from trimtab_components.terminal import without_passwords, write
 
 PASSWORD_VARIABLE = "KEYCLOAK_ADMIN_PASSWORD"

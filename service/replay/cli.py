@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from trimtab_components.command_errors import CommandError
+from service.command_errors import CommandError
 from trimtab_components.terminal import write
 
 
