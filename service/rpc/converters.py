@@ -453,8 +453,7 @@ def trial_message(study: Study, trial: Trial) -> tuning_pb2.Trial:
         breaks=trial.breaks or (),
         repeat="" if trial.repeat is None else trial.repeat["text"],
     )
-    for name, value in trial.params.items():
-        set_value(message.params[name], value)
+    set_values(message.params, trial.params)
     set_time(message.created_at, trial.created_at)
     if trial.started_at is not None:
         set_time(message.started_at, trial.started_at)
@@ -548,8 +547,7 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
         same_node=grant.same_node,
         traceparent=grant.traceparent,
     )
-    for name, value in grant.params.items():
-        set_value(message.params[name], value)
+    set_values(message.params, grant.params)
     if grant.trial_timeout_seconds is not None:
         message.trial_timeout.CopyFrom(duration(grant.trial_timeout_seconds))
     if grant.live is not None:

@@ -26,8 +26,7 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
         recommendation = message.recommendation
         recommendation.value = found.value
         recommendation.trials.extend(number for one in analysis.best for number in one.numbers)
-        for name, value in found.configuration.items():
-            set_value(recommendation.params[name], value)
+        set_values(recommendation.params, found.configuration)
         if found.low is not None and found.high is not None:
             recommendation.low, recommendation.high = found.low, found.high
     if analysis.verdict is not None:
@@ -89,8 +88,7 @@ def _pareto_verdict_message(verdict: ParetoVerdict) -> tuning_pb2.ParetoVerdict:
     _set_known(message, verdict, "gain", "low", "high")
     for one in verdict.members:
         member = message.members.add(runs=one.runs, broken=one.broken)
-        for name, value in one.params.items():
-            set_value(member.params[name], value)
+        set_values(member.params, one.params)
         for objective in one.objectives:
             gain = member.objectives.add(metric=objective.metric)
             _set_known(gain, objective, "value", "default", "gain", "low", "high")
@@ -116,10 +114,8 @@ def _effects_message(effects: Effects) -> tuning_pb2.Effects:
             set_value(parameter.default, one.default)
     smallest = effects.smallest
     if smallest is not None:
-        for name in ("gain", "low", "high", "kept", "kept_low", "kept_high"):
-            setattr(message.smallest, name, getattr(smallest, name))
-        for name, value in smallest.params.items():
-            set_value(message.smallest.params[name], value)
+        _set_known(message.smallest, smallest, "gain", "low", "high", "kept", "kept_low", "kept_high")
+        set_values(message.smallest.params, smallest.params)
     return message
 
 
