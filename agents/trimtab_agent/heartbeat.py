@@ -24,23 +24,24 @@ SHARE_OF_AWAY = 0.3
 async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, orders: Orders, interval: float) -> None:
     """Renew every lease once per `interval` seconds, without end; without leases each `IDLE` intervals.
 
-    For a live system that goes back soon after the last sign of the service, the pauses are shorter, also while no
-    trial runs: the first one may begin in such a pause.
     The service holds each heartbeat for that long and answers as soon as a trial must stop or somebody asks for a dry
     run or a component. While the service is away, trials continue, and it decides later what their results are worth.
-    Trials of live systems end after a time without an answer (`TrialRunner.heard`).
+    Trials of live systems end after a time without an answer (`TrialRunner.heard`). If that time is short, so are all
+    pauses, also while no trial runs: the first one may begin in such a pause.
     """
     loop = asyncio.get_running_loop()
     reported: set[str] = set()
     pause = SHORTEST_PAUSE
     while True:
         began, held = loop.time(), trials.held()
-        seconds = min(interval if held else IDLE * interval, SHARE_OF_AWAY * trials.shortest_away())
+        longest = SHARE_OF_AWAY * trials.shortest_away()
+        usual = min(interval, longest)
+        seconds = usual if held else min(IDLE * interval, longest)
         try:
             renewal = await control.renew(held, await trials.elapsed(), trials.waiting(), wait=seconds)
         except CallError as error:
             logger.warning("a heartbeat has failed, trials continue", error=error)
-            await asyncio.sleep(min(interval, seconds))
+            await asyncio.sleep(usual)
             continue
         trials.heard()
         for lease, reason in renewal.cancel.items():
@@ -53,7 +54,7 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, or
             orders.start(order)
         named = {*renewal.cancel, *renewal.lost, *(asked.id for asked in renewal.dry_runs)}
         named |= {order.id for order in renewal.orders}
-        pause = min(interval, pause * 2) if named <= reported else SHORTEST_PAUSE
+        pause = min(usual, pause * 2) if named <= reported else SHORTEST_PAUSE
         reported = named
         # Keep the interval even if the service does not hold the heartbeat.
         await asyncio.sleep(pause if named else max(0.0, began + seconds - loop.time()))
