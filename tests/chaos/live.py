@@ -307,14 +307,7 @@ def go_on_service(site: Site) -> None:
 
 def stop_postgresql(site: Site) -> float:
     server = psutil.Process(site.cluster.process.pid)
-    stopped = [server, *server.children(recursive=True)]
-    for process in stopped:
-        with suppress(psutil.Error):
-            process.suspend()
-    time.sleep(12)  # longer than guards may be without a reading
-    for process in stopped:
-        with suppress(psutil.Error):
-            process.resume()
+    faults.stop([one.pid for one in (server, *server.children(recursive=True))], 12.0)  # longer than guards wait
     return site.answers()
 
 
@@ -420,10 +413,9 @@ class Run:
     def _one(self, name: str, kind: Kind) -> None:
         site = self._site
         site.looks[:-1] = []
-        supervisor = wait_for(site.supervisor, "a trial runs")
+        wait_for(site.supervisor, "a trial runs")
         time.sleep(self._random.uniform(0, LONGEST_WAIT))
-        while not (supervisor := site.supervisor()):
-            time.sleep(0.01)
+        supervisor = wait_for(site.supervisor, "a trial runs")
         self.in_force[name] += not site.is_old(site.looks[-1])
         began = kind.act(site)
 
